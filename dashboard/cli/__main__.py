@@ -1,0 +1,5 @@
+"""``python -m dashboard.cli`` is ``sendonce``."""
+
+from dashboard.cli import main
+
+main()

@@ -1,0 +1,85 @@
+"""``sendonce web``: the dashboard, the API and the webhooks, on gunicorn with threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import click
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+
+from dashboard.cli.options import example
+from dashboard.ledger.database import Database
+from dashboard.ledger.vault import Vault
+from dashboard.log import Action, configure, log
+from dashboard.settings import Settings, read_settings
+from dashboard.web import create_app
+
+THREADS = 8
+"""Of one process. Each may hold one database connection, so the pool has as many."""
+
+PATIENCE_SECONDS = 30
+"""How long requests under way may take to end when the server is told to stop."""
+
+
+@click.command(epilog=example("sendonce web --host 0.0.0.0 --port 8000"))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0 takes any.")
+@click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Processes that answer.")
+def web(host: str, port: int, processes: int) -> None:
+    """Serve the dashboard, the API and the webhooks.
+
+    SIGTERM or Ctrl-C stops it politely: requests under way are finished first.
+    """
+    settings = read_settings(os.environ)
+    configure(settings.log)
+    Server(settings, host=host, port=port, processes=processes).run()
+
+
+class Server(BaseApplication):
+    """gunicorn, set up here instead of by a file of its own."""
+
+    def __init__(self, settings: Settings, *, host: str, port: int, processes: int) -> None:
+        self.settings = settings
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.chosen: dict[str, Any] = {
+            "bind": [address],
+            "workers": processes,
+            "threads": THREADS,
+            "worker_class": "gthread",
+            "graceful_timeout": PATIENCE_SECONDS,
+            "timeout": 2 * PATIENCE_SECONDS,
+            "keepalive": 5,
+            "logger_class": _Log,
+            "control_socket_disable": True,
+            "when_ready": _tell_started,
+            "on_exit": lambda _: log.info(Action.WEB_STOPPED),
+        }
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Hand over what was chosen."""
+        for name, value in self.chosen.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """The application, made in each process, since connections cannot be shared across a fork."""
+        database = Database(self.settings.database_url, pool_size=THREADS, application_name="sendonce web")
+        return create_app(self.settings, database, Vault(self.settings.encryption_keys))
+
+
+class _Log(Logger):
+    """gunicorn's own words go the way of every library's: from *warning* on, in the form of our logs."""
+
+    def setup(self, cfg: Config) -> None:
+        self.error_log.setLevel(logging.WARNING)
+        self.error_log.propagate = True
+
+
+def _tell_started(arbiter: Arbiter) -> None:
+    listening = [str(listener) for listener in arbiter.LISTENERS]
+    log.info(Action.WEB_STARTED, at=listening, processes=arbiter.num_workers, threads=THREADS)

@@ -1,0 +1,120 @@
+"""Who is who: keys, send ids, fingerprints, and the keyed hash by which an address is found without being stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from uuid import UUID, uuid5
+
+import idna
+import rfc8785
+
+MAX_KEY = 255
+_KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_ADDRESS_INSIDE = re.compile(r"[^\s@:]+@[^\s@:]+\.[^\s@:]+")
+_ADDRESS = re.compile(r"[^\s@<>\"(),:;\\\[\]]+@[^\s@<>\"(),:;\\\[\]]+")
+
+
+class BadKey(ValueError):
+    """A key that breaks the rules; the message says which one and what to do."""
+
+
+class BadAddress(ValueError):
+    """Not an address that mail can be sent to."""
+
+
+def check_key(key: object) -> str:
+    """The key itself, if it keeps the rules of DESIGN §2. Raises :class:`BadKey`."""
+    if not isinstance(key, str) or not key:
+        raise BadKey("a key is needed: the deterministic name of this email, such as receipt:order_84721:v3")
+    if len(key) > MAX_KEY:
+        raise BadKey(f"the key has {len(key)} characters; at most {MAX_KEY} are allowed: shorten or hash its parts")
+    if not _KEY.fullmatch(key):
+        raise BadKey("a key is made of printable ASCII characters, without spaces at its ends")
+    if _ADDRESS_INSIDE.search(key):
+        raise BadKey("the key contains an email address: use the recipient's id instead, keys are kept for ever")
+    return key
+
+
+def send_id(workspace_id: UUID, mailstream: str, key: str) -> UUID:
+    """The id of the logical email: RFC 9562 version 5, so that anyone can compute it from the same three facts."""
+    return uuid5(workspace_id, f"{mailstream}\n{key}")
+
+
+SEEN_BY_RECIPIENT = (
+    "from", "reply_to", "subject", "text", "html", "headers", "template", "revision", "variables", "attachments",
+)  # fmt: skip
+"""The fields of a message that a fingerprint covers. Not among them: trigger, metadata, time and address."""
+
+
+def fingerprint(message: Mapping[str, object], recipient_id: str) -> bytes:
+    """SHA-256 over the canonical JSON (RFC 8785) of what the recipient would see.
+
+    Absent and null fields are alike. Raises ValueError for what JSON cannot hold (NaN, lone surrogates, huge integers).
+    """
+    seen: dict[str, object] = {
+        name: message[name] for name in SEEN_BY_RECIPIENT if message.get(name) not in (None, {}, [])
+    }
+    seen["recipient_id"] = recipient_id
+    return hashlib.sha256(canonical_json(seen)).digest()
+
+
+def canonical_json(value: dict[str, object]) -> bytes:
+    """RFC 8785 bytes. Raises ValueError for what has none."""
+    try:
+        if _plain(value):
+            # Only text under ASCII names: here the standard library writes the same bytes, many times as fast.
+            return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        return rfc8785.dumps(value)  # type: ignore[arg-type]  # it checks the types itself
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"the message cannot be written as canonical JSON: {error}") from None
+
+
+_SAFE_INTEGER = 2**53 - 1
+
+
+def _plain(value: object) -> bool:
+    match value:
+        case str() | bool() | None:
+            return True
+        case int():
+            return -_SAFE_INTEGER <= value <= _SAFE_INTEGER
+        case dict():
+            return all(isinstance(name, str) and name.isascii() and _plain(item) for name, item in value.items())
+        case list():
+            return all(map(_plain, value))
+        case _:
+            return False
+
+
+def normal_address(address: str) -> str:
+    """The form by which addresses are compared: trimmed, local part case-folded, domain in lower-case IDNA form.
+
+    Dots and plus tags stay: only the receiving domain knows what they mean. Raises :class:`BadAddress`.
+    """
+    trimmed = unicodedata.normalize("NFC", address.strip())
+    if len(trimmed) > 320 or not _ADDRESS.fullmatch(trimmed):
+        raise BadAddress("this is not an email address of the form name@domain")
+    local, _, domain = trimmed.rpartition("@")
+    if domain.isascii():
+        ascii_domain = domain.lower()
+    else:
+        try:
+            ascii_domain = idna.encode(domain, uts46=True).decode()
+        except (idna.IDNAError, UnicodeError):
+            raise BadAddress("the domain of this address is not a valid internationalised name") from None
+    return f"{local.casefold()}@{ascii_domain}"
+
+
+def address_lookup(address: str, key: bytes) -> bytes:
+    """Keyed BLAKE2b of the normal address, 16 bytes: finds an address, never gives one back."""
+    return hashlib.blake2b(normal_address(address).encode(), key=key, digest_size=16, person=b"sendonce-addr").digest()
+
+
+def masked(address: str) -> str:
+    """An address as people see it who may not see it: ``a•••@example.com``."""
+    local, at, domain = address.rpartition("@")
+    return f"{local[:1]}•••{at}{domain}" if at else "•••"

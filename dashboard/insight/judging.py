@@ -1,0 +1,121 @@
+"""What a verdict is, and the facts of a trace that several causes look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from dashboard.insight.wording import at, how_it_failed, listed, number, provider, reference
+from dashboard.ledger.trace import Attempt, Event, HistoricMove, Trace
+from dashboard.lifecycle import PROVES_ACCEPTANCE, AttemptStatus, EventType
+
+
+class Sureness(StrEnum):
+    """How sure a verdict is."""
+
+    PROVED = "proved"
+    LIKELY = "likely"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Cause(StrEnum):
+    """The closed set."""
+
+    ACCEPTED_MORE_THAN_ONCE = "accepted_more_than_once"
+    MARKED_ACCEPTED = "marked_accepted"
+    COMPLAINED = "complained"
+    BOUNCED = "bounced"
+    REFUSED_AFTER_TAKING = "refused_after_taking"
+    DELIVERED = "delivered"
+    DEFERRED = "deferred"
+    SILENT = "silent"
+    TAKEN = "taken"
+    MAY_HAVE_LEFT = "may_have_left"
+    SUPPRESSED = "suppressed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    HELD_IN_DOUBT = "held_in_doubt"
+    HELD = "held"
+    UNKNOWN = "unknown"
+    SUBMITTING = "submitting"
+    CLAIMED = "claimed"
+    WORKER_STOPPED = "worker_stopped"
+    STALE_CLAIM = "stale_claim"
+    WAITS_FOR_CALLER = "waits_for_caller"
+    SCHEDULED = "scheduled"
+    PAUSED = "paused"
+    WAITS_TO_RETRY = "waits_to_retry"
+    BACKLOG = "backlog"
+    CONTRADICTION = "contradiction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``next``: what happens next and when, or empty where nothing does. ``proof``: rows, as ``Entry.evidence``."""
+
+    sentence: str
+    cause: Cause
+    sureness: Sureness
+    next: str
+    proof: list[str]
+
+
+def unanswered(trace: Trace) -> list[Attempt]:
+    """The attempts that the provider may have taken, as far as is known now."""
+    return [a for a in trace.attempts if a.status in (AttemptStatus.AMBIGUOUS, AttemptStatus.SUBMITTING)]
+
+
+def proving_events(trace: Trace) -> list[Event]:
+    """The events that prove that the provider took the message."""
+    return [event for event in trace.events if event.event_type in PROVES_ACCEPTANCE]
+
+
+def account_name(trace: Trace) -> str:
+    """The provider of the send as a sentence names it."""
+    names = [a.provider for a in trace.accepted_attempts or trace.attempts[-1:]]
+    return provider(names[0] if names else trace.account.provider if trace.account else "")
+
+
+def last_move(trace: Trace, *names: str) -> HistoricMove | None:
+    """The last move of these names."""
+    return next((move for move in reversed(trace.moves) if move.move in names), None)
+
+
+def events_of(trace: Trace, *types: EventType) -> list[Event]:
+    """The events of these types, in the order of the provider's times."""
+    return [event for event in trace.events if event.event_type in types]
+
+
+def acceptance_proof(trace: Trace) -> list[str]:
+    """The rows that prove that the provider took it."""
+    return [*map(reference, trace.accepted_attempts), *move_proof(trace, "accept")]
+
+
+def move_proof(trace: Trace, *names: str) -> list[str]:
+    """The row of the last move of these names: the decision where a person made it, for that says more."""
+    move = last_move(trace, *names)
+    decision = trace.decision_of(move) if move else None
+    return [f"decision {decision.id}"] if decision else [reference(move)] if move else []
+
+
+def what_was_tried(trace: Trace) -> str:
+    """What was tried, for a send that no provider took."""
+    refused = [a for a in trace.attempts if a.status == AttemptStatus.REJECTED]
+    abandoned = [a for a in trace.attempts if a.status == AttemptStatus.ABANDONED]
+    if not trace.attempts:
+        return "no provider was asked to take it"
+    told = [f"{number(len(refused), 'attempt was', 'attempts were')} refused"] if refused else []
+    told += [f"{number(len(abandoned), 'attempt')} never left"] if abandoned else []
+    return listed(told) or "no attempt was taken"
+
+
+def doubted(attempt: Attempt, now: datetime) -> str:
+    """The words for an attempt without an answer."""
+    name = provider(attempt.provider)
+    return f"attempt {attempt.n} {at(attempt.started_at, now)} got no answer from {name} ({how_it_failed(attempt)})"
+
+
+def sure_unless_doubted(trace: Trace) -> Sureness:
+    """It is proved that no provider took it, unless an attempt has no answer."""
+    return Sureness.CANNOT_TELL if unanswered(trace) else Sureness.PROVED

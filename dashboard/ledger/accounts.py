@@ -1,0 +1,130 @@
+"""Provider accounts: their settings, the pauses that all workers share, and trouble that is no single send's fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from psycopg.types.json import Jsonb
+
+from dashboard.ledger.database import Connection
+from dashboard.ledger.vault import Vault
+
+TROUBLES_TO_PAUSE = 3
+"""Failures in a row to reach a provider, after which the breaker opens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A provider account as it is configured, secrets in plain: never to be logged or shown."""
+
+    id: UUID
+    workspace_id: UUID
+    name: str
+    provider: str
+    settings: Mapping[str, str] = field(repr=False)
+    """All settings, secret ones included."""
+
+
+def read_account(connection: Connection, vault: Vault, account_id: UUID) -> Account | None:
+    """One account with its settings decrypted. Raises vault.Unreadable where its key is not configured."""
+    row = connection.execute(
+        "select id, workspace_id, name, provider, settings, secrets from sendonce.accounts where id = %s", (account_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    secrets = json.loads(vault.decrypt(row[5], account_id.bytes)) if row[5] else {}
+    return Account(id=row[0], workspace_id=row[1], name=row[2], provider=row[3], settings={**row[4], **secrets})
+
+
+def save_account(
+    connection: Connection,
+    vault: Vault,
+    *,
+    workspace_id: UUID,
+    name: str,
+    provider: str,
+    settings: Mapping[str, str],
+    secrets: Mapping[str, str],
+    key_window: timedelta | None = None,
+    settling_time: timedelta | None = None,
+    rate_per_second: float | None = None,
+) -> UUID:
+    """Make an account, or change the one of that name. Secrets are stored encrypted. Returns its id."""
+    found = connection.execute(
+        "select id from sendonce.accounts where workspace_id = %s and name = %s for update", (workspace_id, name)
+    ).fetchone()
+    account_id: UUID = found[0] if found else uuid4()
+    connection.execute(
+        """
+        insert into sendonce.accounts (id, workspace_id, name, provider, settings, secrets, key_window, settling_time,
+          rate_per_second)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+        on conflict (id) do update set provider = excluded.provider, settings = excluded.settings,
+          secrets = excluded.secrets, key_window = excluded.key_window, settling_time = excluded.settling_time,
+          rate_per_second = excluded.rate_per_second
+        """,
+        (
+            account_id, workspace_id, name, provider, Jsonb(dict(settings)),
+            vault.encrypt(json.dumps(dict(secrets)).encode(), account_id.bytes) if secrets else None,
+            key_window, settling_time, rate_per_second,
+        ),
+    )  # fmt: skip
+    if rate_per_second is None:
+        connection.execute("delete from sendonce.account_tokens where account_id = %s", (account_id,))
+    else:
+        connection.execute(
+            "insert into sendonce.account_tokens (account_id, tokens) values (%s, %s) on conflict do nothing",
+            (account_id, max(rate_per_second, 1.0)),
+        )
+    return account_id
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What an account's provider answered that no other send of this account would get past either."""
+
+    reason: str
+    pause: timedelta | None
+    """How long to leave the account alone at once; None: only count it, the breaker decides."""
+    count: int = 1
+
+
+def note_troubles(connection: Connection, troubles: Mapping[UUID, Trouble], *, breaker: timedelta) -> set[UUID]:
+    """Count troubles and pause accounts (DESIGN §5.18). Returns the accounts that were not paused before.
+
+    A pause is only ever made longer here. The breaker doubles its pause with each further round of troubles.
+    """
+    newly = set()
+    for account_id in sorted(troubles):
+        trouble = troubles[account_id]
+        row = connection.execute(
+            """
+            with before as (select id, paused_until, troubles from sendonce.accounts where id = %(id)s for update)
+            update sendonce.accounts a
+            set troubles = a.troubles + %(count)s,
+              paused_until = greatest(a.paused_until, now() + v.pause),
+              paused_reason = case when v.pause is not null then %(reason)s else a.paused_reason end
+            from before b, lateral (select coalesce(%(pause)s::interval, case when b.troubles + %(count)s >= %(limit)s
+              then %(breaker)s::interval * power(2, least((b.troubles + %(count)s) / %(limit)s - 1, 6)) end) as pause) v
+            where a.id = b.id
+            returning a.paused_until > now() and coalesce(b.paused_until <= now(), true)
+            """,
+            {
+                "id": account_id, "count": trouble.count, "reason": trouble.reason[:200], "pause": trouble.pause,
+                "limit": TROUBLES_TO_PAUSE, "breaker": breaker,
+            },
+        ).fetchone()  # fmt: skip
+        if row and row[0]:
+            newly.add(account_id)
+    return newly
+
+
+def note_success(connection: Connection, account_ids: set[UUID]) -> None:
+    """A provider said yes: close the breaker's count."""
+    connection.execute(
+        "update sendonce.accounts set troubles = 0 where id = any(%b::uuid[]) and troubles > 0", [sorted(account_ids)]
+    )

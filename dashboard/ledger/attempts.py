@@ -1,0 +1,449 @@
+"""Attempts: written ahead of every call, settled after it.
+
+**Starting.** No byte goes to a provider without a committed attempt row. In one transaction the claimed sends are
+locked, evidence that came meanwhile is looked at, everything that could forbid the call is checked (suppression,
+lateness, pause, cancel, rule G), and the rest get their attempt: work row and attempt row in one statement.
+
+**Finishing.** A plain yes under the claim it was made for takes the straight path, as a set. Everything else (refusals,
+doubt, answers that come after the claim has ended) is decided one by one from the locked work row, and then moved as
+sets. A worker may always settle its own attempt, however late; it never starts or touches another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from dashboard.ledger import acceptance, events, moves, work
+from dashboard.ledger.accounts import Trouble, note_success, note_troubles
+from dashboard.ledger.database import Connection, database_now, run, transposed
+from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.retry import Backoff, Terms, used_up
+from dashboard.ledger.tables import Policy
+from dashboard.ledger.work import Claim, Work
+from dashboard.lifecycle import AttemptStatus, By, Reason, State
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The time limits of an attempt. A lease outlives submit window, request time-out and margin together."""
+
+    submit: timedelta = timedelta(seconds=10)
+    request: timedelta = timedelta(seconds=30)
+    margin: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A committed attempt, ready to be submitted once its transaction is committed."""
+
+    send_id: UUID
+    n: int
+    claim_number: int
+    account_id: UUID
+    recorded_at: datetime
+    address: bytes
+    """Encrypted, as ``body`` is; both empty where the caller of ``send_once`` keeps its own content."""
+    body: bytes
+
+
+@dataclass(slots=True)
+class Starting:
+    """What came of the claims that were to start."""
+
+    started: list[Started] = field(default_factory=list)
+    waiting: list[Claim] = field(default_factory=list)
+    """Still claimed: no rate token was free."""
+
+
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def start(
+    connection: Connection, worker: UUID, claims: Sequence[Claim], windows: Windows, *, by: By = By.WORKER
+) -> Starting:
+    """Start an attempt for each claim that nothing forbids; move the others to where they belong.
+
+    The caller may submit what is in ``started`` only after the transaction is known to be committed.
+    """
+    ids = sorted(claim.send_id for claim in claims)
+    work.lock(connection, ids)
+    events.rematch(connection, send_ids=ids)
+    rows = [
+        _Examined(*row)
+        for row in run(connection, "examine_claims", ids=ids, worker=worker, submit_window=windows.submit).fetchall()
+    ]
+    _turn_away(connection, Who(by, worker=worker), [row for row in rows if row.obstacle])
+    clear = [row for row in rows if not row.obstacle]
+    allowed = _within_rate(connection, clear)
+    result = Starting(started=_insert(connection, worker, allowed, windows))
+    by_id = {claim.send_id: claim for claim in claims}
+    result.waiting = [by_id[row.send_id] for row in clear if row not in allowed]
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    send_id: UUID
+    claim_number: int
+    n: int
+    account_id: UUID
+    recorded_at: datetime
+    idempotency_key: str | None
+    address: bytes | None
+    body: bytes | None
+    obstacle: str | None
+    detail: str | None
+    late_policy: str
+    cancelled_by: UUID | None
+
+
+def _turn_away(connection: Connection, who: Who, rows: Sequence[_Examined]) -> None:
+    """Move what must not start: each to the end that its obstacle names."""
+    ends: dict[str, list[Target]] = {"give_back": [], "hold": [], "suppress": [], "cancel": []}
+    for row in rows:
+        end, target = _end_of_obstacle(row)
+        ends[end].append(target)
+    moves.give_back(connection, who, ends["give_back"])
+    moves.hold(connection, who, ends["hold"])
+    moves.suppress(connection, who, ends["suppress"])
+    moves.cancel(connection, who, ends["cancel"])
+
+
+def _end_of_obstacle(row: _Examined) -> tuple[str, Target]:
+    def target(reason: str, waives: tuple[str, ...] = ()) -> Target:
+        return Target(send_id=row.send_id, reason=reason, claim_number=row.claim_number, waives=waives)
+
+    match row.obstacle:
+        case "cancelled":
+            return "cancel", target(row.detail or Reason.CANCELLED_BY_PERSON)
+        case "suppressed":
+            return "suppress", target(row.detail or Reason.SUPPRESSED_BY_PERSON)
+        case "late" if row.late_policy == Policy.CANCEL:
+            return "cancel", target(Reason.LATE)
+        case "late":
+            return "hold", target(Reason.LATE, ("late",))
+        case "stream_paused":
+            return "give_back", target(Reason.STREAM_PAUSED)
+        case "provider_paused":
+            return "give_back", target(Reason.PROVIDER_PAUSED)
+        case "message_gone":
+            return "hold", target(Reason.MESSAGE_GONE)
+        case _:  # unreleased, key_ended
+            return "hold", target(Reason.KEY_ENDED, ("ambiguous",))
+
+
+def _within_rate(connection: Connection, rows: Sequence[_Examined]) -> list[_Examined]:
+    """As many of the rows as their accounts' rate limits allow at this moment."""
+    limited = {
+        row[0]
+        for row in connection.execute(
+            "select account_id from sendonce.account_tokens where account_id = any(%b::uuid[])",
+            [sorted({row.account_id for row in rows})],
+        )
+    }
+    allowed = [row for row in rows if row.account_id not in limited]
+    for account_id in sorted(limited):
+        own = [row for row in rows if row.account_id == account_id]
+        taken = run(connection, "take_tokens", account_id=account_id, wanted=len(own)).fetchone()
+        allowed += own[: taken[0] if taken else 0]
+    return allowed
+
+
+def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], windows: Windows) -> list[Started]:
+    if not rows:
+        return []
+    ids, numbers, ns, accounts, keys = transposed(
+        [(r.send_id, r.claim_number, r.n, r.account_id, r.idempotency_key) for r in rows], 5
+    )
+    started = {
+        row[0]
+        for row in run(
+            connection,
+            "start_attempts",
+            send_id=ids, claim_number=numbers, n=ns, account_id=accounts, key=keys,
+            worker=worker, submit_window=windows.submit, request_timeout=windows.request, margin=windows.margin,
+        ).fetchall()
+    }  # fmt: skip
+    return [
+        Started(r.send_id, r.n, r.claim_number, r.account_id, r.recorded_at, r.address or b"", r.body or b"")
+        for r in rows
+        if r.send_id in started
+    ]
+
+
+# ── finishing ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Kind = Literal[
+    "accepted", "refused", "refused_for_now", "account_trouble", "ambiguous", "never_written", "cannot_be_written"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What one call came to, in the ledger's words."""
+
+    send_id: UUID
+    n: int
+    claim_number: int
+    account_id: UUID
+    kind: Kind
+    provider_message_id: str | None = None
+    request_id: str | None = None
+    retry_after: float | None = None
+    pause: timedelta | None = None
+    """Account trouble: leave the account alone for so long at once. None: the breaker decides."""
+    error_class: str | None = None
+    error_code: str | None = None
+    reason: str | None = None
+    phase: str | None = None
+    duration_ms: int | None = None
+
+
+_STATUS: dict[Kind, AttemptStatus] = {
+    "accepted": AttemptStatus.ACCEPTED,
+    "refused": AttemptStatus.REJECTED,
+    "refused_for_now": AttemptStatus.REJECTED,
+    "account_trouble": AttemptStatus.REJECTED,
+    "ambiguous": AttemptStatus.AMBIGUOUS,
+    "never_written": AttemptStatus.ABANDONED,
+    "cannot_be_written": AttemptStatus.ABANDONED,
+}
+
+
+@dataclass(slots=True)
+class Settled:
+    """What :func:`finish` did."""
+
+    accepted: int = 0
+    late: int = 0
+    """Answers that came after their claim had ended."""
+    paused: set[UUID] = field(default_factory=set)
+    """Accounts that are paused now and were not before."""
+
+
+def finish(
+    connection: Connection,
+    worker: UUID,
+    finished: Sequence[Finished],
+    *,
+    backoff: Backoff,
+    breaker: timedelta,
+    by: By = By.WORKER,
+) -> Settled:
+    """Store what became of this worker's calls. Safe to repeat with the same outcomes."""
+    who = Who(by, worker=worker)
+    yes = [f for f in finished if f.kind == "accepted"]
+    rest = [f for f in finished if f.kind != "accepted"]
+    locked = work.lock(connection, [f.send_id for f in finished]) if rest else {}
+    accepted = _accept_answered(connection, who, yes)
+    late = [f for f in yes if f.send_id not in accepted]
+    if late:
+        acceptance.accept_on_evidence(
+            connection,
+            who,
+            [
+                acceptance.Evidence(f.send_id, f.account_id, f.provider_message_id, f.n, Reason.LATE_ANSWER)
+                for f in late
+            ],
+        )
+    result = Settled(accepted=len(accepted), late=len(late))
+    if yes:
+        note_success(connection, {f.account_id for f in yes})
+        events.rematch(connection, message_ids=[f.provider_message_id for f in yes if f.provider_message_id])
+    if rest:
+        result.late += _settle_refusals(connection, who, rest, locked, backoff)
+        result.paused = _note_account_trouble(connection, rest, breaker)
+    return result
+
+
+def _accept_answered(connection: Connection, who: Who, yes: Sequence[Finished]) -> set[UUID]:
+    if not yes:
+        return set()
+    ids, ns, numbers, messages, requests, durations = transposed(
+        [(f.send_id, f.n, f.claim_number, f.provider_message_id, f.request_id, f.duration_ms) for f in yes], 6
+    )
+    rows = run(
+        connection,
+        "accept_answered",
+        send_id=ids, n=ns, claim_number=numbers, provider_message_id=messages, request_id=requests,
+        duration_ms=durations, worker=who.worker, settled_by=str(who.by),
+    ).fetchall()  # fmt: skip
+    return {row[0] for row in rows}
+
+
+def _settle_refusals(
+    connection: Connection, who: Who, rest: Sequence[Finished], locked: dict[UUID, Work], backoff: Backoff
+) -> int:
+    """Settle attempts that were not taken, or nobody knows; then move each send to where that leads."""
+    told = tell(connection, who.by, [(f, _STATUS[f.kind]) for f in rest], worker=who.worker)
+    now = database_now(connection)
+    terms = read_terms(connection, list(locked))
+    in_doubt = read_doubts(connection, list(locked))
+    plan = _Plan()
+    late = 0
+    for f in rest:
+        row = locked.get(f.send_id)
+        if row is None or (f.send_id, f.n) not in told:
+            late += 1  # the send was settled by evidence meanwhile, or this outcome was stored before
+            continue
+        own_claim = row.state is State.CLAIMED and row.claimed_by == who.worker and row.open_attempt == f.n
+        if own_claim:
+            plan.add(*_next_move(f, row, terms[f.send_id], in_doubt, now, backoff))
+        else:
+            late += 1
+            if f.send_id not in in_doubt and f.kind != "ambiguous":
+                if row.state in (State.UNKNOWN, State.HELD):
+                    plan.add(*_next_move(f, row, terms[f.send_id], in_doubt, now, backoff))
+                else:
+                    _clear_doubt(connection, f.send_id)
+    plan.carry_out(connection, who)
+    return late
+
+
+class _Plan:
+    """Moves to make, grouped, so that each kind is one statement."""
+
+    def __init__(self) -> None:
+        self._targets: dict[str, list[Target]] = {}
+
+    def add(self, move: str, target: Target) -> None:
+        self._targets.setdefault(move, []).append(target)
+
+    def carry_out(self, connection: Connection, who: Who) -> None:
+        for move, targets in self._targets.items():
+            match move:
+                case "retry_later":
+                    moves.retry_later(connection, who, targets, proved=True)
+                case "give_back":
+                    moves.give_back(connection, who, targets)
+                case "doubt":
+                    moves.doubt(connection, who, targets)
+                case "fail":
+                    moves.fail(connection, who, targets)
+                case "cancel":
+                    moves.cancel(connection, who, targets)
+
+
+def _next_move(
+    f: Finished, row: Work, terms: Terms, in_doubt: dict[UUID, Doubt], now: datetime, backoff: Backoff
+) -> tuple[str, Target]:
+    """Where a send goes whose attempt was refused, not written, or may have been taken (DESIGN §5.4, §5.12, §5.18)."""
+    uncounted = f.kind in ("account_trouble", "never_written")
+    counted = row.counted_attempts - uncounted
+    next_try = now + (timedelta(0) if f.kind == "never_written" else backoff.wait(max(counted, 1), f.retry_after))
+
+    def target(reason: Reason | str, at: datetime | None = None) -> Target:
+        return Target(
+            send_id=f.send_id, reason=reason, at=at, uncounted=uncounted,
+            claim_number=row.claim_number if row.state is State.CLAIMED else None,
+        )  # fmt: skip
+
+    if f.kind == "ambiguous" or f.send_id in in_doubt:
+        reason = Reason.NO_ANSWER if f.kind == "ambiguous" else Reason.EARLIER_DOUBT
+        return "doubt", doubtful(row, terms, in_doubt[f.send_id], now, reason)
+    if row.cancel_reason is not None:
+        return "cancel", target(row.cancel_reason)
+    if f.kind == "refused":
+        return "fail", target(Reason.REFUSED)
+    if f.kind == "cannot_be_written":
+        return "fail", target(Reason.CANNOT_BE_WRITTEN)
+    if not uncounted and used_up(terms, counted=counted, first_attempt_at=row.first_attempt_at, next_try=next_try):
+        return "fail", target(Reason.ATTEMPTS_USED_UP)
+    match f.kind:
+        case "account_trouble":
+            return "retry_later", target(Reason.PROVIDER_PAUSED, next_try)
+        case "never_written":
+            return "retry_later", target(Reason.NEVER_WRITTEN, next_try)
+        case _:
+            return "retry_later", target(Reason.REFUSED_FOR_NOW, next_try)
+
+
+def _clear_doubt(connection: Connection, send_id: UUID) -> None:
+    """Its last unanswered attempt turned out not taken while it already waits for the next one."""
+    connection.execute("update sendonce.work set ambiguous_since = null where send_id = %s", (send_id,))
+
+
+def _note_account_trouble(connection: Connection, rest: Sequence[Finished], breaker: timedelta) -> set[UUID]:
+    troubles: dict[UUID, Trouble] = {}
+    for f in rest:
+        if f.kind == "account_trouble":
+            before = troubles.get(f.account_id)
+            pauses = [pause for pause in (f.pause, before and before.pause) if pause]
+            reason = f.reason or f.error_code or f.error_class or "the provider refused the account"
+            troubles[f.account_id] = Trouble(reason, max(pauses, default=None), (before.count if before else 0) + 1)
+    return note_troubles(connection, troubles, breaker=breaker) if troubles else set()
+
+
+# ── what both, and the sweep and the reconciler, need to know ────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Attempts of a send that may have been taken: the start of the first, the last moment one may still be running."""
+
+    since: datetime
+    running_until: datetime
+
+
+def read_doubts(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Doubt]:
+    """The sends among these that have an open or ambiguous attempt."""
+    doubts: dict[UUID, Doubt] = {}
+    for row in run(connection, "read_attempts", ids=ids).fetchall():
+        send_id, _, _, status, _, started_at, request_deadline, _ = row
+        if status in (AttemptStatus.SUBMITTING, AttemptStatus.AMBIGUOUS):
+            before = doubts.get(send_id, Doubt(started_at, request_deadline))
+            doubts[send_id] = Doubt(min(before.since, started_at), max(before.running_until, request_deadline))
+    return doubts
+
+
+def doubtful(row: Work, terms: Terms, doubt: Doubt, now: datetime, reason: Reason) -> Target:
+    """The target of a doubt: looked at again when its grace is over, never before the call can have ended.
+
+    Not even a person releases it before the submit deadline, the request time-out and the provider's declared settling
+    time have passed (DESIGN §5.6).
+    """
+    settled_after = doubt.running_until + (terms.settling_time or timedelta(0))
+    return Target(
+        send_id=row.send_id, reason=reason, claim_number=row.claim_number, at=max(settled_after, now + terms.grace),
+        ambiguous_since=doubt.since, settled_after=settled_after,
+    )  # fmt: skip
+
+
+def read_terms(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Terms]:
+    """The retry and doubt rules of these open sends."""
+    return {
+        row[0]: Terms(row[1], row[2], row[3], Policy(row[4]), row[5], row[6], row[7])
+        for row in run(connection, "read_terms", ids=ids).fetchall()
+    }
+
+
+def tell(
+    connection: Connection,
+    by: By,
+    outcomes: Iterable[tuple[Finished, AttemptStatus]],
+    *,
+    worker: UUID | None = None,
+) -> set[tuple[UUID, int]]:
+    """Set the status of attempts that are open or ambiguous; with ``worker``, only of its own. Returns which."""
+    columns = transposed(
+        [
+            (
+                f.send_id, f.n, str(status), f.error_class, f.error_code, f.reason and f.reason[:500], f.phase,
+                f.request_id, f.provider_message_id, f.duration_ms,
+            )
+            for f, status in outcomes
+        ],
+        10,
+    )  # fmt: skip
+    names = (
+        "send_id", "n", "status", "error_class", "error_code", "reason", "phase", "request_id", "provider_message_id",
+        "duration_ms",
+    )  # fmt: skip
+    rows = run(
+        connection, "finish_attempts", **dict(zip(names, columns, strict=True)), settled_by=str(by), worker=worker
+    ).fetchall()
+    return {(row[0], row[1]) for row in rows}

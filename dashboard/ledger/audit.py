@@ -1,0 +1,111 @@
+"""What people and programs did: one row for every button pressed, every reveal, every change of access."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from dashboard.ledger.database import Connection, run
+
+
+class Action(StrEnum):
+    """All that is written down."""
+
+    LOG_IN = "log_in"
+    LOG_OUT = "log_out"
+    REVEAL_ADDRESS = "reveal_address"
+    VIEW_MESSAGE = "view_message"
+    VIEW_RAW_EVENT = "view_raw_event"
+    EXPORT_SENDS = "export_sends"
+    HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
+    HELD_MARK_ACCEPTED = "held.mark_accepted"
+    HELD_CANCEL = "held.cancel"
+    ADD_USER = "add_user"
+    SET_ROLE = "set_role"
+    SET_PASSWORD = "set_password"  # the name of an action
+    DISABLE_USER = "disable_user"
+    ADD_TOKEN = "add_token"
+    REVOKE_TOKEN = "revoke_token"
+    ADOPT_PLACE = "adopt_place"  # the ledger was moved, and a person answers for it (``place.adopt_place``)
+
+
+OF_SENDS = frozenset(
+    {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT}
+    | {Action.HELD_RESEND, Action.HELD_MARK_ACCEPTED, Action.HELD_CANCEL}
+)
+"""Actions whose subject is the id of a send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the audit log. ``who`` is a login, a token's name, or None for the command line."""
+
+    id: int
+    at: datetime
+    who: str | None
+    action: str
+    subject: str
+    reason: str | None
+    detail: Mapping[str, Any] | None
+
+    @property
+    def is_send(self) -> bool:
+        """True where ``subject`` is the id of a send."""
+        return self.action in OF_SENDS
+
+
+def record(
+    connection: Connection,
+    action: Action,
+    *,
+    workspace_id: UUID | None,
+    user_id: UUID | None = None,
+    token_id: UUID | None = None,
+    subject: object = "",
+    reason: str | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> None:
+    """Write down what somebody did, in the transaction that does it. Never an address, a body or a secret."""
+    run(
+        connection,
+        "write_audit",
+        workspace_id=workspace_id,
+        user_id=user_id,
+        token_id=token_id,
+        action=action.value,
+        subject=str(subject),
+        reason=reason,
+        detail=None if detail is None else json.dumps(detail),
+    )
+
+
+def list_entries(
+    connection: Connection,
+    workspace_id: UUID,
+    *,
+    action: str | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[Entry]:
+    """The newest entries of a workspace, and those of the whole installation; older than entry ``before``."""
+    rows = connection.execute(
+        """
+        select audit.id, audit.at, coalesce(users.login, api_tokens.name), audit.action, audit.subject,
+               audit.reason, audit.detail
+        from sendonce.audit
+        left join sendonce.users on users.id = audit.user_id
+        left join sendonce.api_tokens on api_tokens.id = audit.token_id
+        where (audit.workspace_id = %(workspace_id)s or audit.workspace_id is null)
+          and (%(action)s::text is null or audit.action = %(action)s)
+          and (%(before)s::bigint is null or audit.id < %(before)s)
+        order by audit.id desc
+        limit %(limit)s
+        """,
+        {"workspace_id": workspace_id, "action": action, "before": before, "limit": limit},
+    )
+    return [Entry(*row) for row in rows]

@@ -1,0 +1,181 @@
+"""How the ledger is reached: one pool, transactions that mean what they say, named statements, wake-ups.
+
+Statements are psycopg's own (server-side prepared, arrays bound in binary): on the hot path every row object costs.
+SQLAlchemy Core composes the reads in which filters combine (``search.py``, ``metrics.py``) and owns the pool.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from psycopg import pq
+from psycopg.rows import TupleRow
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.dialects.postgresql import psycopg as dialect
+
+Connection = psycopg.Connection[TupleRow]
+Row = tuple[Any, ...]
+
+LOCK_TIMEOUT_MS = 5_000
+"""Shorter than the margin of a lease: a transaction that waits for a lock must not outlive its claim (DESIGN §5.9)."""
+
+CHANNEL = "sendonce"
+"""NOTIFY channel on which workers are woken. A wake-up only: nothing is lost when it does not come."""
+
+
+class NotCommitted(Exception):
+    """A COMMIT was not answered as it must be, so that nobody may act on what it should have stored (DESIGN §5.8)."""
+
+
+class Database:
+    """One PostgreSQL database that holds a ledger. Thread-safe; each transaction takes a connection of the pool."""
+
+    def __init__(self, url: str, *, pool_size: int = 8, application_name: str = "sendonce") -> None:
+        self.url = url
+        self._application_name = application_name
+        # The libpq string goes to the driver as it is: multi-host addresses and socket folders stay its business.
+        self.engine: Engine = create_engine(
+            "postgresql+psycopg://",
+            creator=self.connect,
+            pool_size=pool_size,
+            max_overflow=4,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+        )
+
+    def connect(self) -> Connection:
+        """A new connection outside the pool, set up as the ledger wants it."""
+        return psycopg.connect(
+            self.url,
+            application_name=self._application_name,
+            prepare_threshold=0,
+            options=f"-c timezone=UTC -c lock_timeout={LOCK_TIMEOUT_MS} -c plan_cache_mode=force_generic_plan"
+            " -c default_transaction_isolation=read\\ committed",
+        )
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A transaction: committed at the end, rolled back on an exception.
+
+        With ``durable`` (all writes that something outside is done after) the commit waits for the disk, and for the
+        synchronous standby where there is one, whatever the server's default is.
+
+        Raises :class:`NotCommitted` where the server answered the COMMIT with anything but a plain yes.
+        """
+        pooled = self.engine.raw_connection()
+        connection = cast(Connection, pooled.driver_connection)
+        notices: list[str] = []
+
+        def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+            notices.append(diagnostic.message_primary or "")
+
+        try:
+            if durable:
+                connection.execute(DURABLE)
+            yield connection
+            connection.add_notice_handler(note)
+            try:
+                if connection.pgconn.transaction_status == pq.TransactionStatus.INERROR:
+                    raise NotCommitted("the transaction had failed before")
+                connection.commit()
+            finally:
+                connection.remove_notice_handler(note)
+            if durable and notices:
+                # A commit that was cancelled while it waited for a standby still answers success, with a warning.
+                raise NotCommitted(notices[0])
+        except BaseException:
+            if not connection.closed:
+                try:
+                    connection.rollback()
+                except psycopg.Error:
+                    pooled.invalidate()
+            raise
+        finally:
+            pooled.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A read-only transaction in which all statements see the same moment."""
+        with self.transaction(durable=False) as connection:
+            connection.execute("set transaction isolation level repeatable read, read only")
+            yield connection
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        self.engine.dispose()
+
+
+DURABLE = (
+    "select set_config('synchronous_commit', 'on', true)"
+    " where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+)
+
+
+def run(connection: Connection, name: str, /, **parameters: object) -> psycopg.Cursor[TupleRow]:
+    """Run the statement of ``ledger/sql/<name>.sql``. Results come in binary."""
+    return connection.execute(statement(name), parameters, binary=True)
+
+
+@functools.cache
+def statement(name: str) -> str:
+    """The text of ``ledger/sql/<name>.sql`` without its comments (psycopg would bind a % in them)."""
+    lines = (Path(__file__).parent / "sql" / f"{name}.sql").read_text().splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+
+
+def statement_names() -> list[str]:
+    """The names of all statements."""
+    return sorted(path.stem for path in (Path(__file__).parent / "sql").glob("*.sql"))
+
+
+def transposed(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
+    """Rows as columns, to be bound as one array each. No rows give ``width`` empty columns."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+
+
+def database_now(connection: Connection) -> datetime:
+    """The time of the database's clock at which this transaction began."""
+    row = connection.execute("select now()").fetchone()
+    assert row is not None
+    now: datetime = row[0]
+    return now
+
+
+_DIALECT: Any = dialect.dialect  # it has no types
+_DIALECT = _DIALECT()
+
+
+def compiled(query: Any) -> tuple[str, Mapping[str, object]]:
+    """A SQLAlchemy Core query as text and parameters for a psycopg connection."""
+    result = query.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    return str(result), result.params
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring the database to the newest schema. Safe to repeat, and to run twice at once."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
+    config.attributes["url"] = url
+    command.upgrade(config, revision)
+
+
+def wait_until_reachable(url: str, *, seconds: float) -> None:
+    """Wait for a database that is starting. Raises the last connection error when it does not come in time."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            psycopg.connect(url, connect_timeout=2).close()
+            return
+        except psycopg.OperationalError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)

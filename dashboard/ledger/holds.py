@@ -1,0 +1,177 @@
+"""Held sends and what people decide about them (DESIGN §5.14)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from dashboard.ledger import acceptance, audit, moves
+from dashboard.ledger.acceptance import Evidence
+from dashboard.ledger.database import Connection, database_now, run
+from dashboard.ledger.moves import Target, Who
+from dashboard.lifecycle import By, Decision, Reason, State
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHold:
+    """A held send with what a person needs to decide about it."""
+
+    hold_id: int
+    send_id: UUID
+    mailstream: str
+    key: str
+    recipient_id: str
+    account_id: UUID
+    account: str
+    provider: str
+    reason: Reason
+    waives: list[str]
+    """The rules that a decision to resend waives for one attempt."""
+    opened_at: datetime
+    evidence: int
+    """The number of the newest evidence; a decision is refused if more has come since."""
+    attempts: int
+    first_attempt_at: datetime | None
+    ambiguous_since: datetime | None
+    settled_after: datetime | None
+    """Before this moment an unanswered call may still be running: nobody may release the send."""
+    key_protects_until: datetime | None
+    """Until when the provider would recognise a repeat by its idempotency key. None: it would not."""
+    error_class: str | None
+    error_code: str | None
+    error: str | None
+    phase: str | None
+    last_attempt_at: datetime | None
+    due_at: datetime
+
+    @property
+    def choices(self) -> tuple[Decision, ...]:
+        """What may be decided: *mark accepted* only where something may have been accepted."""
+        if self.ambiguous_since:
+            return (Decision.RESEND, Decision.MARK_ACCEPTED, Decision.CANCEL)
+        return (Decision.RESEND, Decision.CANCEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decision was carried out."""
+
+    send_id: UUID
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The decision was not carried out; the reason is for the person who made it."""
+
+    reason: str
+
+
+def open_holds(
+    connection: Connection,
+    workspace_id: UUID,
+    *,
+    after: tuple[datetime, int] | None = None,
+    hold_id: int | None = None,
+    limit: int = 50,
+) -> list[OpenHold]:
+    """Held sends, the oldest first; ``after`` is (opened_at, hold_id) of the last one of the page before."""
+    rows = run(
+        connection,
+        "read_held",
+        workspace_id=workspace_id, hold_id=hold_id, limit=limit,
+        after_at=after and after[0], after_id=after and after[1],
+    ).fetchall()  # fmt: skip
+    holds = [OpenHold(**dict(zip(OpenHold.__slots__, row, strict=True))) for row in rows]
+    return [replace(hold, reason=Reason(hold.reason)) for hold in holds]
+
+
+def decide(
+    connection: Connection,
+    *,
+    workspace_id: UUID,
+    hold_id: int,
+    user_id: UUID,
+    decision: Decision,
+    reason: str,
+    evidence: int,
+) -> Decided | Refused:
+    """Carry out what a person decided, if the hold is still open and nothing was heard since they looked.
+
+    The decision, the move and the audit row are stored together. Resending waives, for one attempt, exactly the rules
+    named on the hold; suppression and later evidence still count.
+    """
+    if not reason.strip():
+        return Refused("Give a reason: it stands beside the decision for whoever looks at it later.")
+    found = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)
+    if not found:
+        return Refused("This send is not held any more: somebody decided already, or evidence settled it.")
+    send_id = found[0].send_id
+    acceptance.lock_sends(connection, [send_id])
+    current = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)  # read again, now that it is locked
+    if not current:
+        return Refused("This send is not held any more: somebody decided already, or evidence settled it.")
+    held = current[0]
+    if held.evidence != evidence:
+        return Refused("Something was heard about this send since you opened the page. Look again, then decide.")
+    if decision not in held.choices:
+        return Refused("No attempt of this send is in doubt, so that nothing can have been accepted.")
+    if decision is Decision.RESEND and held.settled_after and database_now(connection) < held.settled_after:
+        return Refused(
+            f"The unanswered call may still be running until {held.settled_after:%H:%M:%S} UTC. Wait for that."
+        )
+    after = _carry_out(connection, held, decision, user_id)
+    connection.execute(
+        "insert into sendonce.decisions (hold_id, send_id, workspace_id, user_id, decision, reason, evidence, seen,"
+        " before_state, after_state) values (%s, %s, %s, %s, %s, %s, %s, %s, 'held', %s)",
+        (hold_id, send_id, workspace_id, user_id, decision, reason.strip(), evidence, Jsonb(_seen(held)), after),
+    )
+    audit.record(
+        connection, _AUDITED[decision], workspace_id=workspace_id, user_id=user_id, subject=send_id,
+        reason=reason.strip(), detail={"hold": hold_id, "waives": held.waives, "evidence": evidence},
+    )  # fmt: skip
+    return Decided(send_id, after)
+
+
+_AUDITED = {
+    Decision.RESEND: audit.Action.HELD_RESEND,
+    Decision.MARK_ACCEPTED: audit.Action.HELD_MARK_ACCEPTED,
+    Decision.CANCEL: audit.Action.HELD_CANCEL,
+}
+
+
+def _carry_out(connection: Connection, held: OpenHold, decision: Decision, user_id: UUID) -> State:
+    who = Who(By.PERSON, user_id=user_id)
+    match decision:
+        case Decision.RESEND:
+            target = Target(send_id=held.send_id, reason=Reason.RELEASED_BY_PERSON)
+            moves.release(connection, who, [target], waived=held.waives)
+            return State.PENDING
+        case Decision.MARK_ACCEPTED:
+            proof = Evidence(held.send_id, held.account_id, None, None, Reason.MARKED_BY_PERSON)
+            acceptance.accept_on_evidence(connection, who, [proof])
+            return State.ACCEPTED
+        case Decision.CANCEL:
+            moves.cancel(connection, who, [Target(send_id=held.send_id, reason=Reason.CANCELLED_BY_PERSON)])
+            return State.CANCELLED
+
+
+def _seen(held: OpenHold) -> dict[str, object]:
+    """What the page showed, for the record."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
+        for name, value in asdict(held).items()
+    }
+
+
+def count_open(connection: Connection, workspace_id: UUID, *, at_most: int = 1000) -> int:
+    """How many sends are held, counted no further than ``at_most``."""
+    row = connection.execute(
+        "select count(*) from (select from sendonce.holds where workspace_id = %s and closed_at is null limit %s) h",
+        (workspace_id, at_most),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])

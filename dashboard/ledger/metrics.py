@@ -1,0 +1,238 @@
+"""The figures of DESIGN §1, each defined once: gauges of this moment, series over time, workers, mailstreams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from sqlalchemy import BigInteger, DateTime, Interval, Select, cast, func, literal, select
+
+from dashboard.ledger.database import Connection, compiled, statement
+from dashboard.ledger.tables import rollups
+
+POINTS = 200
+"""A series has at most so many points."""
+
+COUNTED = 10_000
+"""The rows of the outbox are counted up to here."""
+
+WORKERS = 500
+
+SILENCE = timedelta(seconds=30)
+"""A worker that has not beaten for so long, and did not say that it stopped, is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """How the workspace stands at this moment, read from the outbox and the work table only."""
+
+    at: datetime
+    outbox: int
+    outbox_is_more: bool  # there are more than were counted
+    outbox_age: timedelta | None  # of the oldest row that could be relayed now; None: the outbox is empty
+    pending: int
+    pending_due: int
+    pending_due_age: timedelta | None  # how long the longest-waiting send has been due and unclaimed
+    claimed: int
+    stale_claims: int  # past their lease
+    unknown: int
+    unknown_age: timedelta | None
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Sums over one bucket that starts at ``at``."""
+
+    at: datetime
+    recorded: int = 0
+    duplicate: int = 0
+    in_progress: int = 0
+    mismatch: int = 0
+    due: int = 0
+    due_accepted: int = 0
+    due_stopped: int = 0
+    attempts: int = 0
+    attempts_accepted: int = 0
+    attempts_rejected: int = 0
+    attempts_ambiguous: int = 0
+    doubted: int = 0
+    delivered: int = 0
+    bounced: int = 0
+    complained: int = 0
+    event_repeats: int = 0
+    stale_claims: int = 0
+    outbox_age_seconds: float | None = None  # the greatest of the bucket; None where nobody measured it
+    unknown: int | None = None  # the most at once in the bucket; None where nobody measured it
+
+    @property
+    def later_deliveries(self) -> int:
+        """Duplicates, deliveries in progress and mismatches."""
+        return self.duplicate + self.in_progress + self.mismatch
+
+    @property
+    def deliveries(self) -> int:
+        """First and later deliveries."""
+        return self.recorded + self.later_deliveries
+
+    @property
+    def duplicate_rate(self) -> float | None:
+        """Duplicate-claim rate, 0 to 1; None where nothing was delivered."""
+        return self.later_deliveries / self.deliveries if self.deliveries else None
+
+    @property
+    def intended(self) -> int:
+        """Sends due, minus suppressed and cancelled."""
+        return self.due - self.due_stopped
+
+    @property
+    def gap(self) -> int:
+        """Sends due, minus suppressed and cancelled, minus accepted."""
+        return self.intended - self.due_accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points without holes, oldest first; ``total`` sums them (its ``at`` is ``since``)."""
+
+    since: datetime
+    until: datetime
+    bucket: timedelta
+    mailstream: str | None
+    points: list[Point]
+    total: Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A worker process. ``state``: running, stopped (it said so), or lost (it stopped beating)."""
+
+    id: UUID
+    name: str
+    version: str
+    loops: list[str]
+    started_at: datetime
+    heartbeat_at: datetime
+    stopped_at: datetime | None
+    in_flight: int
+    refused_moves: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow:
+    """A mailstream of the inventory, with its volume of the last day (from roll-ups)."""
+
+    name: str
+    title: str
+    owner: str
+    mail_class: str
+    account: str
+    provider: str
+    unknown_policy: str
+    late_policy: str
+    grace: timedelta
+    too_late_after: timedelta | None
+    max_attempts: int
+    retry_for: timedelta
+    paused_at: datetime | None
+    paused_reason: str | None
+    recorded: int
+    later_deliveries: int
+    attempts_accepted: int
+    last_recorded_minute: datetime | None  # None: silent for a day
+
+
+MEASURED = ("outbox_age_seconds", "unknown")
+"""The columns of ``rollups`` of which a bucket keeps the greatest. They are of the whole workspace, not of a stream."""
+
+SUMMED = tuple(field.name for field in fields(Point) if field.name not in ("at", *MEASURED))
+"""The columns of ``rollups`` that add up."""
+
+
+def read_gauges(connection: Connection, workspace_id: UUID) -> Gauges:
+    """How the workspace stands now."""
+    bind = {"workspace_id": workspace_id, "counted": COUNTED + 1}
+    rows = connection.cursor(row_factory=class_row(Gauges))
+    (gauges,) = rows.execute(statement("read_gauges"), bind, binary=True)
+    return gauges
+
+
+def read_workers(connection: Connection) -> list[WorkerRow]:
+    """The workers seen in the last day, running ones first, at most :data:`WORKERS`."""
+    rows = connection.cursor(row_factory=class_row(WorkerRow))
+    return rows.execute(statement("read_workers"), {"silence": SILENCE, "limit": WORKERS}, binary=True).fetchall()
+
+
+def read_streams(connection: Connection, workspace_id: UUID) -> list[StreamRow]:
+    """The automation inventory, by name."""
+    rows = connection.cursor(row_factory=class_row(StreamRow))
+    return rows.execute(statement("read_streams"), {"workspace_id": workspace_id}, binary=True).fetchall()
+
+
+def read_series(
+    connection: Connection,
+    workspace_id: UUID,
+    since: datetime,
+    until: datetime,
+    *,
+    mailstream: str | None = None,
+    bucket: timedelta | None = None,
+) -> Series:
+    """Roll-ups of ``since`` ≤ minute < ``until`` in buckets of whole minutes.
+
+    Without ``bucket``, or with one that would make more than :data:`POINTS` points, a round one that fits is taken.
+    The first bucket starts at a multiple of the bucket's length (in UTC), at or before ``since``, and is whole.
+    Raises ValueError where ``until`` is not after ``since``.
+    """
+    if until <= since:
+        raise ValueError("the range must end after it begins")
+    width = fitting_bucket(until - since, bucket)
+    starts = _starts(since, until, width)
+    query = _sums(width).where(
+        rollups.c.workspace_id == workspace_id, rollups.c.minute >= starts[0], rollups.c.minute < until
+    )
+    if mailstream is not None:
+        query = query.where(rollups.c.mailstream == mailstream)
+    text, parameters = compiled(query)
+    rows = connection.cursor(row_factory=class_row(Point)).execute(text, parameters)
+    known = {point.at: point for point in rows}
+    points = [known.get(start) or Point(at=start) for start in starts]
+    return Series(since=since, until=until, bucket=width, mailstream=mailstream, points=points, total=_total(points))
+
+
+def fitting_bucket(span: timedelta, wished: timedelta | None = None) -> timedelta:
+    """The wished length, or the shortest round one, that cuts the span into at most :data:`POINTS` points."""
+    if wished is not None and wished >= timedelta(minutes=1) and span / wished <= POINTS - 1:
+        return timedelta(minutes=wished // timedelta(minutes=1))
+    for minutes in _ROUND_MINUTES:
+        if span / timedelta(minutes=minutes) <= POINTS - 1:
+            return timedelta(minutes=minutes)
+    return timedelta(days=-(-span // (timedelta(days=1) * (POINTS - 1))))
+
+
+_ROUND_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def _starts(since: datetime, until: datetime, width: timedelta) -> list[datetime]:
+    first = _EPOCH + (since - _EPOCH) // width * width
+    return [first + i * width for i in range(-(-(until - first) // width))]
+
+
+def _sums(width: timedelta) -> Select[Any]:
+    start = func.date_bin(literal(width, Interval), rollups.c.minute, literal(_EPOCH, DateTime(timezone=True)))
+    sums = [cast(func.sum(rollups.c[name]), BigInteger).label(name) for name in SUMMED]
+    greatest = [func.max(rollups.c[name]).label(name) for name in MEASURED]
+    return select(start.label("at"), *sums, *greatest).group_by(start)
+
+
+def _total(points: Sequence[Point]) -> Point:
+    total: dict[str, Any] = {name: sum(getattr(point, name) for point in points) for name in SUMMED}
+    for name in MEASURED:
+        total[name] = max((v for point in points if (v := getattr(point, name)) is not None), default=None)
+    return Point(at=points[0].at, **total)

@@ -1,0 +1,120 @@
+"""The outbox: requests written inside somebody's transaction, moved into the ledger by the relay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from dashboard.ledger.database import Connection, run
+from dashboard.ledger.recording import record
+from dashboard.ledger.requests import BadRequest, Request, read_request
+from dashboard.ledger.vault import Vault
+from dashboard.lifecycle import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """What one pass did."""
+
+    taken: int = 0
+    won: int = 0
+    later: int = 0
+    dead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    position: int
+    id: UUID
+    send_id: UUID
+    workspace_id: UUID
+    asked_at: datetime
+    source: str
+    request: Any
+
+
+def relay(connection: Connection, vault: Vault, *, limit: int, worker: UUID | None = None) -> Relayed:
+    """Move up to ``limit`` requests into the ledger, in the connection's transaction (DESIGN §5.10).
+
+    A request that cannot be understood becomes a dead letter and holds nobody up. One that met a send which is gone by
+    now stays in the outbox for the next pass.
+    """
+    rows = [_Row(*row) for row in run(connection, "lock_outbox", limit=limit).fetchall()]
+    requests, dead = _read(rows)
+    done, won = _record(connection, vault, requests, dead, worker)
+    for row, reason in dead:
+        _bury(connection, vault, row, reason)
+    positions = [row.position for row in done] + [row.position for row, _ in dead]
+    if positions:
+        connection.execute("delete from sendonce.outbox where position = any(%b::bigint[])", [positions])
+    return Relayed(len(rows), won, len(done) - won, len(dead))
+
+
+def _read(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, Request]], list[tuple[_Row, str]]]:
+    requests, dead = [], []
+    for row in rows:
+        try:
+            request = read_request(
+                row.request,
+                workspace_id=row.workspace_id,
+                source=row.source,
+                asked_at=row.asked_at,
+                outbox_id=row.id,
+            )
+        except BadRequest as error:
+            dead.append((row, str(error)))
+            continue
+        if request.send_id != row.send_id:
+            dead.append((row, "the send id of this outbox row does not follow from its key"))
+        else:
+            requests.append((row, request))
+    return requests, dead
+
+
+def _record(
+    connection: Connection,
+    vault: Vault,
+    requests: Sequence[tuple[_Row, Request]],
+    dead: list[tuple[_Row, str]],
+    worker: UUID | None,
+) -> tuple[list[_Row], int]:
+    """Record as one set; where the database refuses the set, one by one, so that one bad row spoils no other."""
+    requests = sorted(requests, key=lambda pair: (pair[1].send_id, pair[0].id))
+    try:
+        with connection.transaction():
+            return _record_set(connection, vault, requests, worker)
+    except (psycopg.DataError, psycopg.IntegrityError) as error:
+        if len(requests) == 1:
+            dead.append((requests[0][0], f"the ledger refused it: {error.diag.message_primary}"))
+            return [], 0
+    done: list[_Row] = []
+    won = 0
+    for pair in requests:
+        rows, wins = _record(connection, vault, [pair], dead, worker)
+        done, won = done + rows, won + wins
+    return done, won
+
+
+def _record_set(
+    connection: Connection, vault: Vault, requests: Sequence[tuple[_Row, Request]], worker: UUID | None
+) -> tuple[list[_Row], int]:
+    recorded = record(connection, vault, [request for _, request in requests], worker=worker)
+    done = [row for (row, _), result in zip(requests, recorded, strict=True) if not result.gone]
+    return done, sum(result.verdict is Verdict.WON and not result.gone for result in recorded)
+
+
+def _bury(connection: Connection, vault: Vault, row: _Row, reason: str) -> None:
+    connection.execute(
+        "insert into sendonce.dead_letters (workspace_id, outbox_id, source, reason, payload)"
+        " values (%s, %s, %s, %s, %s)",
+        (
+            row.workspace_id, row.id, row.source, reason,
+            vault.encrypt(json.dumps(row.request, ensure_ascii=False).encode(), row.id.bytes),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,278 @@
+"""Where am I? A ledger that was restored, cloned or failed over must not go on sending (DESIGN §5.22).
+
+What a restored ledger calls pending may have been sent since the backup was made; what a clone calls pending, its
+original sends. So the ledger remembers its *place*, written down when a worker first starts on it: the environment's
+name (``SENDONCE_ENVIRONMENT``), the server's system identifier, its timeline (a new one with each promotion and each
+recovery to a point in time), and the database within the server. Where one differs, sending is off, for all workers,
+until a named person adopts the new place; then everything unsettled from before is held, and a person decides on it.
+
+What this cannot see: a copy of the server's files that is started under the same environment name without any recovery
+to a point in time has the same identifier, timeline and database. Give every environment its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from dashboard.ledger import attempts, audit, moves, work
+from dashboard.ledger.attempts import Doubt, Finished
+from dashboard.ledger.database import Connection, database_now, run
+from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.retry import Terms
+from dashboard.ledger.work import Work
+from dashboard.lifecycle import AttemptStatus, By, Reason
+
+SET = 1000
+"""So many sends are held by one statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a ledger is. None: the database role may not ask for it, so it is not compared."""
+
+    environment: str
+    system_identifier: str | None
+    timeline: str | None
+    database: str | None
+
+    @property
+    def unknown(self) -> list[str]:
+        """What the database role may not ask for."""
+        return [_WORDS[f.name] for f in fields(self) if getattr(self, f.name) is None]
+
+
+_WORDS = {
+    "environment": "environment name",
+    "system_identifier": "server",
+    "timeline": "timeline",
+    "database": "database",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The ledger is where it always was, or has just been told where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The ledger is somewhere else. ``what`` says what differs, a sentence each."""
+
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendingOff:
+    """Why and since when nothing is sent."""
+
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromBefore:
+    """What was asked for before sending went off, and is not settled."""
+
+    outbox: int
+    pending: int
+    claimed: int
+    unknown: int
+    held: int
+    in_doubt: int
+    """How many of these have an attempt that may have been taken."""
+
+    @property
+    def to_hold(self) -> int:
+        """How many sends an adoption would hold."""
+        return self.pending + self.claimed + self.unknown
+
+
+class CannotAdopt(Exception):
+    """The new place cannot be adopted now; the message says what to do."""
+
+
+# ── checking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_place(connection: Connection, environment: str) -> Place:
+    """Where this connection stands now."""
+    return Place(environment=environment, **{name: _asked(connection, name) for name in _QUESTIONS})
+
+
+_QUESTIONS: dict[str, tuple[list[str], LiteralString]] = {
+    "system_identifier": (["pg_control_system()"], "select system_identifier::text from pg_control_system()"),
+    # The timeline that is being written, so that a promoted standby shows at once; a standby writes none.
+    "timeline": (
+        ["pg_walfile_name(pg_lsn)", "pg_current_wal_lsn()"],
+        "select case when not pg_is_in_recovery() then substring(pg_walfile_name(pg_current_wal_lsn()) for 8) end",
+    ),
+    "database": ([], "select oid::text from pg_database where datname = current_database()"),
+}
+"""What tells one place from another: the functions that a role may be forbidden to call, and the question."""
+
+
+def _asked(connection: Connection, name: str) -> str | None:
+    functions, question = _QUESTIONS[name]
+    allowed = connection.execute(
+        "select bool_and(has_function_privilege(f, 'execute')) from unnest(%s::text[]) f", [functions]
+    ).fetchone()
+    if allowed == (False,):
+        return None
+    row = connection.execute(question).fetchone()
+    return row[0] if row else None
+
+
+def remembered_place(connection: Connection) -> Place | None:
+    """Where the ledger believes to be. None: no worker has started on it yet."""
+    row = connection.execute("select value from sendonce.settings where name = 'place'").fetchone()
+    return Place(**row[0]) if row else None
+
+
+def check_place(connection: Connection, environment: str) -> Same | Moved:
+    """Compare the place with the remembered one, and switch sending off where they differ.
+
+    The first check ever writes the place down. Sending that is off stays off: only :func:`adopt_place` ends it.
+    """
+    here = read_place(connection, environment)
+    connection.execute(
+        "insert into sendonce.settings (name, value) values ('place', %s) on conflict do nothing", [Jsonb(asdict(here))]
+    )
+    if not _moved(connection, here):
+        return Same()
+    # Again with a lock, which waits for an adoption that is under way: it must not be undone by an older look.
+    connection.execute("select from sendonce.settings where name = 'place' for share")
+    what = _moved(connection, here)
+    if not what:
+        return Same()
+    connection.execute(
+        "insert into sendonce.settings (name, value) values ('sending_off', %s) on conflict do nothing",
+        [Jsonb({"reason": " ".join(what)})],
+    )
+    return Moved(what)
+
+
+def _moved(connection: Connection, here: Place) -> tuple[str, ...]:
+    remembered = remembered_place(connection)
+    return differences(remembered, here) if remembered else ()
+
+
+def differences(remembered: Place, here: Place) -> tuple[str, ...]:
+    """What differs between two places, a sentence each; what is unknown of either is not compared."""
+    return tuple(
+        f"The {_WORDS[f.name]} is {now}, and was {before}."
+        for f in fields(Place)
+        if (now := getattr(here, f.name)) is not None
+        and (before := getattr(remembered, f.name)) is not None
+        and now != before
+    )
+
+
+def sending_off(connection: Connection) -> SendingOff | None:
+    """Why and since when nothing is sent. None: sending is on."""
+    row = connection.execute("select value, changed_at from sendonce.settings where name = 'sending_off'").fetchone()
+    return SendingOff(row[0]["reason"], row[1]) if row else None
+
+
+def sending_allowed(connection: Connection) -> bool:
+    """False while sending is off."""
+    return sending_off(connection) is None
+
+
+def may_send(connection: Connection, environment: str) -> bool:
+    """Check the place, then say whether attempts may be started. Recording and hearing of events go on in any case."""
+    return isinstance(check_place(connection, environment), Same) and sending_allowed(connection)
+
+
+# ── adopting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def count_from_before(connection: Connection, before: datetime) -> FromBefore:
+    """What an adoption would meet."""
+    row = run(connection, "count_from_before", before=before).fetchone()
+    assert row is not None
+    return FromBefore(outbox=row[0], pending=row[1], claimed=row[2], unknown=row[3], held=row[4], in_doubt=row[5])
+
+
+def adopt_place(connection: Connection, environment: str, *, user_id: UUID, reason: str) -> int:
+    """Take the present place for the ledger's own: a named person answers for it.
+
+    Every send from before that is not settled is held; attempts that were running become ambiguous. Then sending is on
+    again. Returns how many sends were held. Raises :class:`CannotAdopt`.
+    """
+    if not reason.strip():
+        raise CannotAdopt("give a reason: it stands in the audit log for whoever looks at it later")
+    known = connection.execute("select from sendonce.users where id = %s and disabled_at is null", [user_id])
+    if known.rowcount != 1:
+        raise CannotAdopt("only a person with an account that is not disabled can adopt a place")
+    check_place(connection, environment)
+    connection.execute("select from sendonce.settings where name = 'place' for update")
+    off = sending_off(connection)
+    if off is None:
+        raise CannotAdopt("sending is not off, so there is nothing to adopt")
+    before = count_from_before(connection, off.since)
+    if before.outbox:
+        raise CannotAdopt(
+            f"{before.outbox} requests from before still wait in the outbox: start a worker, which relays them while"
+            " sending is off, and adopt the place when they are recorded"
+        )
+    remembered, here = remembered_place(connection), read_place(connection, environment)
+    held = sum(_hold(connection, ids) for ids in _from_before(connection, off.since))
+    connection.execute(
+        "update sendonce.settings set value = %s, changed_at = now() where name = 'place'", [Jsonb(asdict(here))]
+    )
+    connection.execute("delete from sendonce.settings where name = 'sending_off'")
+    audit.record(
+        connection,
+        audit.Action.ADOPT_PLACE,
+        workspace_id=None,
+        user_id=user_id,
+        subject="place",
+        reason=reason.strip(),
+        detail={
+            "was": remembered and asdict(remembered), "is": asdict(here), "sending_off": off.reason,
+            "since": off.since.isoformat(), "held": held, "in_doubt": before.in_doubt,
+        },
+    )  # fmt: skip
+    return held
+
+
+def _from_before(connection: Connection, before: datetime) -> Iterator[list[UUID]]:
+    last: UUID | None = None
+    while ids := [
+        row[0] for row in run(connection, "read_sends_from_before", before=before, after=last, limit=SET).fetchall()
+    ]:
+        yield ids
+        last = ids[-1]
+
+
+def _hold(connection: Connection, ids: list[UUID]) -> int:
+    locked = work.lock(connection, ids)
+    running = [row for row in locked.values() if row.open_attempt is not None]
+    attempts.tell(connection, By.RECONCILE, [(_lost(row), AttemptStatus.AMBIGUOUS) for row in running])
+    terms, doubts = attempts.read_terms(connection, ids), attempts.read_doubts(connection, ids)
+    now = database_now(connection)
+    targets = [_target(row, terms[row.send_id], doubts.get(row.send_id), now) for row in locked.values()]
+    return len(moves.hold(connection, Who(By.RECONCILE), targets))
+
+
+def _lost(row: Work) -> Finished:
+    assert row.open_attempt is not None
+    assert row.account_id is not None
+    return Finished(
+        send_id=row.send_id, n=row.open_attempt, claim_number=row.claim_number, account_id=row.account_id,
+        kind="ambiguous", error_class="ledger_moved", reason="the ledger was moved while the call was running",
+    )  # fmt: skip
+
+
+def _target(row: Work, terms: Terms, doubt: Doubt | None, now: datetime) -> Target:
+    if doubt is None:
+        return Target(send_id=row.send_id, reason=Reason.LEDGER_MOVED)
+    in_doubt = attempts.doubtful(row, terms, doubt, now, Reason.LEDGER_MOVED)
+    # The row is locked: no claim is its fence. A held send is looked at by people, not at a time.
+    return replace(in_doubt, claim_number=None, at=None, waives=("ambiguous",))

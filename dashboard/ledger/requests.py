@@ -1,0 +1,219 @@
+"""A request for a send, as it comes from an outbox row, the API or a file, checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from dashboard import identity
+
+MAX_TEXT = 512
+"""Characters of a name, an id or a trigger."""
+
+MESSAGE_FIELDS = frozenset(identity.SEEN_BY_RECIPIENT)
+REQUEST_FIELDS = frozenset(
+    {"workspace", "mailstream", "key", "recipient", "trigger", "message", "not_before", "metadata"}
+)
+CALLER_FIELDS = frozenset({"mailstream", "key", "recipient", "trigger"})
+
+
+class BadRequest(ValueError):
+    """A field that cannot be taken. ``field`` is its path, the text says what to do; neither repeats the value."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One checked request. ``message`` is as it came; it is rendered when it is recorded."""
+
+    workspace_id: UUID
+    mailstream: str
+    key: str
+    send_id: UUID
+    recipient_id: str
+    address: str
+    recipient_name: str | None = None
+    trigger_type: str
+    trigger_id: str
+    triggered_at: datetime | None = None
+    message: Mapping[str, Any]
+    fingerprint: bytes
+    not_before: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    source: str = "outbox"
+    asked_at: datetime
+    outbox_id: UUID | None = None
+
+
+def read_request(
+    raw: object,
+    *,
+    workspace_id: UUID,
+    source: str,
+    asked_at: datetime,
+    outbox_id: UUID | None = None,
+) -> Request:
+    """Check one request. Raises :class:`BadRequest` for the first field that cannot be taken."""
+    fields = _object(raw, "request", REQUEST_FIELDS)
+    about = _about(fields, workspace_id)
+    _optional_text(fields, "workspace", "workspace")
+    recipient = fields["recipient"]
+    message = _message(fields.get("message"))
+    address = _address(recipient)
+    try:
+        fingerprint = identity.fingerprint(message, about["recipient_id"])
+    except ValueError as error:
+        raise BadRequest("message", str(error)) from None
+    return Request(
+        **about,
+        address=address,
+        recipient_name=_optional_text(recipient, "name", "recipient.name"),
+        message=message,
+        fingerprint=fingerprint,
+        not_before=_time(fields.get("not_before"), "not_before"),
+        metadata=_text_map(fields.get("metadata"), "metadata"),
+        source=source,
+        asked_at=asked_at,
+        outbox_id=outbox_id,
+    )
+
+
+def read_caller_request(raw: object, *, workspace_id: UUID, fingerprint: bytes, asked_at: datetime) -> Request:
+    """Check a request of somebody who makes the provider call himself: without a message, and perhaps an address.
+
+    Raises :class:`BadRequest`.
+    """
+    fields = _object(raw, "request", CALLER_FIELDS)
+    about = _about(fields, workspace_id)
+    address = "" if fields["recipient"].get("address") is None else _address(fields["recipient"])
+    return Request(**about, address=address, message={}, fingerprint=fingerprint, source="queue", asked_at=asked_at)
+
+
+def _about(fields: Mapping[str, Any], workspace_id: UUID) -> dict[str, Any]:
+    """What every request says: which email it is, for whom, and what asked for it."""
+    _check_characters(fields)
+    try:
+        key = identity.check_key(fields.get("key"))
+    except identity.BadKey as error:
+        raise BadRequest("key", str(error)) from None
+    mailstream = _text(fields, "mailstream")
+    recipient = _object(fields.get("recipient"), "recipient", frozenset({"id", "address", "name"}))
+    trigger = _object(fields.get("trigger"), "trigger", frozenset({"type", "id", "at"}))
+    return {
+        "workspace_id": workspace_id,
+        "mailstream": mailstream,
+        "key": key,
+        "send_id": identity.send_id(workspace_id, mailstream, key),
+        "recipient_id": _text(recipient, "id", "recipient.id"),
+        "trigger_type": _text(trigger, "type", "trigger.type"),
+        "trigger_id": _text(trigger, "id", "trigger.id"),
+        "triggered_at": _time(trigger.get("at"), "trigger.at"),
+    }
+
+
+def _address(recipient: Mapping[str, Any]) -> str:
+    address = _text(recipient, "address", "recipient.address")
+    try:
+        identity.normal_address(address)
+    except identity.BadAddress as error:
+        raise BadRequest("recipient.address", str(error)) from None
+    return address.strip()
+
+
+def _check_characters(raw: object, path: str = "") -> None:
+    """Refuse what neither the database nor a mail can carry, wherever it stands."""
+    try:
+        match raw:
+            case str():
+                if "\0" in raw:
+                    raise BadRequest(path, "must not contain a NUL character")
+                if not raw.isascii():
+                    raw.encode()
+            case dict():
+                for name, value in raw.items():
+                    _check_characters(name, "the name of a field")
+                    _check_characters(value, f"{path}.{name}"[-60:].lstrip("."))
+            case list() | tuple():
+                for value in raw:
+                    _check_characters(value, path)
+    except UnicodeEncodeError:
+        raise BadRequest(path, "contains half of a surrogate pair: send valid Unicode") from None
+    except RecursionError:
+        raise BadRequest("request", "is nested too deeply") from None
+
+
+def _message(raw: object) -> dict[str, Any]:
+    message = _object(raw, "message", MESSAGE_FIELDS)
+    _text(message, "from", "message.from", limit=1000)
+    _text(message, "subject", "message.subject", limit=2000)
+    for name in ("text", "html", "reply_to", "template", "revision"):
+        if message.get(name) is not None and not isinstance(message[name], str):
+            raise BadRequest(f"message.{name}", "must be text")
+    if not message.get("text") and not message.get("html"):
+        raise BadRequest("message", "give text, html, or both")
+    for name in ("from", "subject", "reply_to"):
+        if any(ord(character) < 32 for character in message.get(name) or ""):
+            raise BadRequest(f"message.{name}", "must be one line without control characters")
+    _text_map(message.get("headers"), "message.headers")
+    if message.get("variables") is not None and not isinstance(message["variables"], dict):
+        raise BadRequest("message.variables", "must be an object")
+    if message.get("attachments"):
+        raise BadRequest("message.attachments", "attachments are not taken yet: put a link into the message")
+    return message
+
+
+def _object(raw: object, path: str, known: frozenset[str]) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise BadRequest(path, "is needed, as an object" if raw is None else "must be an object")
+    for name in raw:
+        if name not in known:
+            place = "" if path == "request" else f"{path}."
+            raise BadRequest(f"{place}{name[:60]}", f"is not known here; known are {', '.join(sorted(known))}")
+    return raw
+
+
+def _text(fields: Mapping[str, Any], name: str, path: str | None = None, *, limit: int = MAX_TEXT) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise BadRequest(path or name, "is needed, as text")
+    if len(value) > limit:
+        raise BadRequest(path or name, f"has {len(value)} characters; at most {limit} are allowed")
+    return value
+
+
+def _optional_text(fields: Mapping[str, Any], name: str, path: str) -> str | None:
+    return None if fields.get(name) in (None, "") else _text(fields, name, path)
+
+
+def _text_map(raw: object, path: str) -> dict[str, str]:
+    if raw is None:
+        return {}
+    values = raw if isinstance(raw, dict) else None
+    if values is None or not all(isinstance(value, str) for value in values.values()):
+        raise BadRequest(path, "must be an object whose values are text")
+    for name, value in values.items():
+        if "\0" in name + value or len(name) > MAX_TEXT or len(value) > 4000:
+            raise BadRequest(f"{path}.{name[:60]}", "is too long or contains a NUL character")
+    return values
+
+
+def _time(raw: object, path: str) -> datetime | None:
+    if raw is None:
+        return None
+    try:
+        time = datetime.fromisoformat(raw) if isinstance(raw, str) else None
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise BadRequest(path, "must be an ISO 8601 time with a zone, such as 2026-11-30T09:00:00Z")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise BadRequest(path, "lies outside the calendar") from None

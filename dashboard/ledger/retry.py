@@ -1,0 +1,58 @@
+"""When to try again, and when not: pure arithmetic over what is known of a send."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboard.ledger.tables import Policy
+
+LONGEST_WAIT = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a mailstream and its account say about retries and doubt."""
+
+    max_attempts: int
+    retry_for: timedelta
+    grace: timedelta
+    unknown_policy: Policy
+    key_window: timedelta | None
+    settling_time: timedelta | None
+    account_id: object
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential waits with full jitter: the first is up to ``first``, each further one up to twice as long."""
+
+    first: timedelta = timedelta(seconds=10)
+
+    def wait(self, tries: int, at_least: float | None = None) -> timedelta:
+        """How long to wait after the ``tries``-th try; never shorter than the provider asked for (seconds)."""
+        longest = min(self.first * 2 ** min(max(tries - 1, 0), 30), LONGEST_WAIT)
+        wait: timedelta = longest * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, not a secret
+        return max(wait, timedelta(seconds=at_least or 0))
+
+
+def used_up(terms: Terms, *, counted: int, first_attempt_at: datetime | None, next_try: datetime) -> bool:
+    """True where the mailstream allows no further attempt at ``next_try``."""
+    too_many = counted >= terms.max_attempts
+    too_long = first_attempt_at is not None and next_try > first_attempt_at + terms.retry_for
+    return too_many or too_long
+
+
+def release_holds(
+    terms: Terms, *, ambiguous_since: datetime, account_id: object, now: datetime, needed: timedelta
+) -> bool:
+    """Rule G for policies: the same account still honours the key of the first unanswered attempt, long enough.
+
+    ``needed``: how long from now the new attempt may be written (claiming plus the submit window).
+    """
+    return (
+        terms.key_window is not None
+        and account_id == terms.account_id
+        and now + needed < ambiguous_since + terms.key_window
+    )

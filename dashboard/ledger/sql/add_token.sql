@@ -1,0 +1,4 @@
+-- Adds an API token. Never empty.
+insert into sendonce.api_tokens (workspace_id, name, token_hash)
+values (%(workspace_id)s::uuid, %(name)s::text, %(token_hash)s::bytea)
+returning id

@@ -1,0 +1,21 @@
+-- Open the new sends of this transaction: their work rows and messages. A send that failed to render gets no work row.
+with new as (
+  select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body
+  from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[]) as p (id, address, body)
+  join sendonce.sends s on s.id = p.id
+), opened as (
+  insert into sendonce.work (send_id, workspace_id, mailstream, mail_class, run_by, reason, due_at, claim_at)
+  select n.id, n.workspace_id, n.mailstream, m.mail_class, n.run_by,
+    case when n.run_by = 'caller' then 'waits_for_caller' when n.due_at > now() then 'scheduled' else 'due' end,
+    n.due_at, n.due_at
+  from new n join sendonce.mailstreams m on m.workspace_id = n.workspace_id and m.name = n.mailstream
+  where n.state = 'open'
+  order by n.id
+), failed as (
+  insert into sendonce.moves (send_id, workspace_id, move, to_state, made_by, reason)
+  select n.id, n.workspace_id, 'record', 'failed',
+    case n.source when 'api' then 'api' else 'relay' end::sendonce.made_by, 'cannot_render'
+  from new n where n.state = 'failed'
+)
+insert into sendonce.messages (send_id, address, body)
+select id, address, body from new where address is not null

@@ -1,0 +1,6 @@
+-- Take the oldest requests that no other relay holds. Empty: nothing to relay now.
+select position, id, send_id, workspace_id, asked_at, source, request
+from sendonce.outbox
+order by position
+limit %(limit)s
+for update skip locked

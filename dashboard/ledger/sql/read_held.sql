@@ -1,0 +1,15 @@
+-- Held sends of a workspace, oldest hold first, behind a given hold. Keyset pages: no offset, no count.
+select h.id, h.send_id, h.mailstream, s.key, s.recipient_id, a.id, a.name, a.provider, h.reason, h.waives, h.opened_at,
+  w.evidence, w.last_attempt, w.first_attempt_at, w.ambiguous_since, w.settled_after, w.ambiguous_since + a.key_window,
+  t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at
+from sendonce.holds h
+join sendonce.work w on w.send_id = h.send_id and w.state = 'held'
+join sendonce.sends s on s.id = h.send_id
+join sendonce.mailstreams m on m.workspace_id = h.workspace_id and m.name = h.mailstream
+join sendonce.accounts a on a.id = coalesce(w.account_id, m.account_id)
+left join sendonce.attempts t on t.send_id = h.send_id and t.n = w.last_attempt
+where h.workspace_id = %(workspace_id)s::uuid and h.closed_at is null
+  and (%(hold_id)s::bigint is null or h.id = %(hold_id)s::bigint)
+  and (%(after_at)s::timestamptz is null or (h.opened_at, h.id) > (%(after_at)s::timestamptz, %(after_id)s::bigint))
+order by h.opened_at, h.id
+limit %(limit)s

@@ -1,0 +1,2 @@
+-- Sends with what their ids follow from, all of them or a sample of their pages (in per cent), for a cursor.
+select id, workspace_id, mailstream, key from sendonce.sends tablesample system (%(percent)s::float4)

@@ -1,0 +1,117 @@
+"""Mailstreams: one kind of mail each, the defaults of its class (DESIGN §1), and what no mailstream may be set to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import UUID
+
+from dashboard.ledger.database import Connection
+from dashboard.ledger.tables import Policy
+from dashboard.lifecycle import MailClass
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+class BadStream(ValueError):
+    """A mailstream whose rules contradict each other or its account; the text says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How a mailstream treats doubt, lateness and retries."""
+
+    unknown_policy: Policy
+    """What becomes of an unknown send after its grace period."""
+    grace: timedelta
+    too_late_after: timedelta | None
+    late_policy: Policy = Policy.HOLD
+    max_attempts: int
+    retry_for: timedelta
+
+
+DEFAULTS: dict[MailClass, Rules] = {
+    MailClass.SECURITY: Rules(
+        unknown_policy=Policy.CANCEL, grace=timedelta(minutes=15), too_late_after=timedelta(minutes=10),
+        late_policy=Policy.CANCEL, max_attempts=5, retry_for=HOUR,
+    ),
+    MailClass.TRANSACTIONAL: Rules(
+        unknown_policy=Policy.RELEASE, grace=timedelta(minutes=30), too_late_after=None, max_attempts=20,
+        retry_for=3 * DAY,
+    ),
+    MailClass.LIFECYCLE: Rules(
+        unknown_policy=Policy.HOLD, grace=2 * HOUR, too_late_after=DAY, late_policy=Policy.CANCEL, max_attempts=10,
+        retry_for=DAY,
+    ),
+    MailClass.SCHEDULED: Rules(
+        unknown_policy=Policy.HOLD, grace=2 * HOUR, too_late_after=12 * HOUR, max_attempts=20, retry_for=2 * DAY,
+    ),
+    MailClass.CAMPAIGN: Rules(
+        unknown_policy=Policy.HOLD, grace=HOUR, too_late_after=4 * HOUR, max_attempts=5, retry_for=4 * HOUR,
+    ),
+}  # fmt: skip
+"""The defaults of each class. A transactional send is released only where its account honours keys, else held."""
+
+
+def rules_for(mail_class: MailClass, key_window: timedelta | None) -> Rules:
+    """The defaults of a class on an account with this key window (None: it honours no keys)."""
+    rules = DEFAULTS[mail_class]
+    if rules.unknown_policy is Policy.RELEASE and key_window is None:
+        return replace(rules, unknown_policy=Policy.HOLD)
+    return rules
+
+
+def save_stream(
+    connection: Connection,
+    *,
+    workspace_id: UUID,
+    name: str,
+    mail_class: MailClass,
+    account_id: UUID,
+    title: str = "",
+    owner: str = "",
+    rules: Rules | None = None,
+) -> None:
+    """Make a mailstream, or change the one of that name. Raises :class:`BadStream`.
+
+    The class of a mailstream with open sends changes with them, since claims go by class.
+    """
+    found = connection.execute(
+        "select key_window, settling_time from sendonce.accounts where id = %s and workspace_id = %s",
+        (account_id, workspace_id),
+    ).fetchone()
+    if found is None:
+        raise BadStream("the account of this mailstream is not in its workspace")
+    chosen = rules or rules_for(mail_class, found[0])
+    check_rules(chosen, key_window=found[0], settling_time=found[1])
+    connection.execute(
+        """
+        insert into sendonce.mailstreams (workspace_id, name, title, owner, mail_class, account_id, unknown_policy,
+          grace, too_late_after, late_policy, max_attempts, retry_for)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        on conflict (workspace_id, name) do update set title = excluded.title, owner = excluded.owner,
+          mail_class = excluded.mail_class, account_id = excluded.account_id, unknown_policy = excluded.unknown_policy,
+          grace = excluded.grace, too_late_after = excluded.too_late_after, late_policy = excluded.late_policy,
+          max_attempts = excluded.max_attempts, retry_for = excluded.retry_for
+        """,
+        (
+            workspace_id, name, title, owner, str(mail_class), account_id, str(chosen.unknown_policy), chosen.grace,
+            chosen.too_late_after, str(chosen.late_policy), chosen.max_attempts, chosen.retry_for,
+        ),
+    )  # fmt: skip
+    connection.execute(
+        "update sendonce.work set mail_class = %s where workspace_id = %s and mailstream = %s and mail_class <> %s",
+        (str(mail_class), workspace_id, name, str(mail_class)),
+    )
+
+
+def check_rules(rules: Rules, *, key_window: timedelta | None, settling_time: timedelta | None) -> None:
+    """Raise :class:`BadStream` for rules that make no sense on an account with this key window and settling time."""
+    if rules.unknown_policy is Policy.RELEASE and key_window is None:
+        raise BadStream("release after doubt needs an account that honours idempotency keys: choose hold or cancel")
+    if rules.unknown_policy is Policy.RELEASE and key_window is not None and rules.grace >= key_window:
+        raise BadStream("the grace period is longer than the provider remembers keys: nothing could be released")
+    if settling_time is not None and rules.grace < settling_time:
+        raise BadStream("the grace period is shorter than the time the provider's look-up needs to settle")
+    if rules.late_policy is Policy.RELEASE:
+        raise BadStream("what is too late cannot be released by a policy: choose hold or cancel")

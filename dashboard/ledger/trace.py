@@ -1,0 +1,471 @@
+"""Everything the ledger knows about one send, read in one round trip, whatever its number of events.
+
+Call :func:`read_trace` inside ``Database.snapshot()``: its statements then see one moment. The send and its work row
+are read by one statement in any case, so that the state is never told from two moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, LiteralString, TypeVar
+from uuid import UUID
+
+from psycopg import Cursor
+from psycopg.rows import RowFactory, class_row, dict_row
+
+from dashboard.ledger.contents import opened
+from dashboard.ledger.database import Connection, statement
+from dashboard.ledger.vault import Vault
+from dashboard.lifecycle import AttemptStatus, By
+
+T = TypeVar("T")
+
+LIMIT = 1_000
+"""At most so many duplicates, moves and events are read, the oldest first; ``Trace.more`` says what is left out."""
+
+COUNTED = 100_000
+"""What is left out is counted up to here."""
+
+NEIGHBOURS = 25
+"""At most so many neighbours by recipient id, and by address, before and after the send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """The ledger row. ``settled_state`` is None while the send is open."""
+
+    id: UUID
+    workspace_id: UUID
+    mailstream: str
+    key: str
+    recipient_id: str
+    fingerprint: bytes
+    outbox_id: UUID | None
+    run_by: str
+    settled_state: str | None
+    reason: str | None
+    delivery: str | None
+    delivery_at: datetime | None
+    taken_at: datetime | None
+    source: str
+    trigger_type: str
+    trigger_id: str
+    triggered_at: datetime | None
+    last_claim: int
+    last_attempt: int
+    metadata: Mapping[str, object] | None
+    asked_at: datetime
+    recorded_at: datetime
+    due_at: datetime
+    settled_at: datetime | None
+    has_address: bool
+    has_body: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The work row of an open send: who may do what, and what happens next."""
+
+    state: str
+    reason: str
+    due_at: datetime
+    claim_at: datetime | None
+    check_at: datetime | None
+    claim_number: int
+    claimed_by: UUID | None
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    lapses: int
+    last_attempt: int
+    counted_attempts: int
+    first_attempt_at: datetime | None
+    open_attempt: int | None
+    submit_deadline: datetime | None
+    request_deadline: datetime | None
+    ambiguous_since: datetime | None
+    settled_after: datetime | None
+    unknown_since: datetime | None
+    released_by: str | None
+    evidence: int
+    cancel_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The mailstream as it is configured now, and whether it or its whole workspace is paused."""
+
+    name: str
+    title: str
+    owner: str
+    mail_class: str
+    unknown_policy: str
+    grace: timedelta
+    too_late_after: timedelta | None
+    late_policy: str
+    max_attempts: int
+    retry_for: timedelta
+    paused_at: datetime | None
+    paused_reason: str | None
+    workspace_paused_at: datetime | None
+    workspace_paused_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The provider account of the send: fixed by its first attempt, before that the one of its mailstream.
+
+    ``key_window``: how long it honours our idempotency key, None: it does not. ``paused_until`` is None while
+    ``paused_for_good`` (until a person resumes it) and while it is not paused.
+    """
+
+    name: str
+    provider: str
+    key_window: timedelta | None
+    settling_time: timedelta | None
+    paused_until: datetime | None
+    paused_for_good: bool
+    paused_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One provider call. ``duration_ms`` is of the call itself, on the worker's clock."""
+
+    n: int
+    account: str
+    provider: str
+    idempotency_key: str | None
+    worker: UUID
+    claim_number: int
+    claimed_at: datetime
+    started_at: datetime
+    submit_deadline: datetime
+    request_deadline: datetime
+    finished_at: datetime | None
+    status: str
+    doubted_at: datetime | None
+    duration_ms: int | None
+    error_class: str | None
+    error_code: str | None
+    reason: str | None
+    phase: str | None
+    request_id: str | None
+    provider_message_id: str | None
+    settled_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """A later delivery of the key. ``difference``: which fields came with other values, never the values."""
+
+    id: int
+    source: str
+    trigger_type: str | None
+    trigger_id: str | None
+    triggered_at: datetime | None
+    worker: UUID | None
+    at: datetime
+    state_met: str
+    verdict: str
+    difference: list[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoricMove:
+    """A move off the straight path. ``person`` is the name of its maker."""
+
+    id: int
+    at: datetime
+    move: str
+    from_state: str | None
+    to_state: str
+    made_by: str
+    reason: str
+    worker: UUID | None
+    person: str | None
+    claim_number: int | None
+    attempt: int | None
+    event_id: int | None
+    next_try_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A fact that the provider told. ``repeats``: same id again; ``other_ids``: same fact under another id."""
+
+    id: int
+    event_id: str
+    event_type: str
+    occurred_at: datetime
+    received_at: datetime
+    provider_message_id: str | None
+    attempt: int | None
+    bounce_class: str | None
+    reason: str | None
+    machine: bool | None
+    repeats: int
+    other_ids: int
+    matched_by: str
+    has_raw: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondId:
+    """Another message id of the provider for this send: it was accepted more than once."""
+
+    provider_message_id: str
+    attempt: int | None
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A time in which only a person could decide. ``waives``: the rules that a decision to resend waives."""
+
+    id: int
+    reason: str
+    waives: list[str]
+    opened_at: datetime
+    closed_at: datetime | None
+    closed_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionMade:
+    """What a person decided on a hold, and why."""
+
+    id: int
+    hold_id: int
+    person: str
+    decision: str
+    reason: str
+    before_state: str
+    after_state: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A process that claimed, tried or met this send."""
+
+    id: UUID
+    name: str
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    stopped_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressionRule:
+    """What suppressions say about the address of this send now, whether in force or lifted."""
+
+    scope: str
+    mailstream: str
+    suppressed: bool
+    said_at: datetime
+    source: str
+    reason: str | None
+    person: str | None
+    by_send: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Another send to this recipient (same id or same address) within a day."""
+
+    send_id: UUID
+    mailstream: str
+    key: str
+    state: str
+    delivery: str | None
+    trigger_type: str
+    trigger_id: str
+    recorded_at: datetime
+    same_content: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class More:
+    """How many rows were left out because of :data:`LIMIT`."""
+
+    duplicates: int = 0
+    moves: int = 0
+    events: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All there is to know about one send. Lists are oldest first; ``workers`` is by id."""
+
+    send: Send
+    work: Work | None
+    stream: Stream | None
+    account: Account | None
+    attempts: list[Attempt]
+    duplicates: list[Duplicate]
+    moves: list[HistoricMove]
+    events: list[Event]
+    second_ids: list[SecondId]
+    holds: list[Hold]
+    decisions: list[DecisionMade]
+    workers: dict[UUID, Worker]
+    suppressions: list[SuppressionRule]
+    neighbours: list[Neighbour]
+    more: More
+
+    @property
+    def state(self) -> str:
+        """A word of ``lifecycle.State``; ``open`` only where a work row is missing, which ``verify`` reports."""
+        if self.work is not None:
+            return self.work.state
+        return self.send.settled_state or "open"
+
+    @property
+    def deliveries(self) -> int:
+        """How often the key arrived: the first time, and its duplicates."""
+        return 1 + len(self.duplicates) + self.more.duplicates
+
+    @property
+    def accepted_attempts(self) -> list[Attempt]:
+        """The attempts that the provider took, as far as is known."""
+        return [attempt for attempt in self.attempts if attempt.status == AttemptStatus.ACCEPTED]
+
+    @property
+    def claim_winner(self) -> UUID | None:
+        """The worker of the claim that led to acceptance. A person's word alone tells of no claim."""
+        winner = self.winning_attempt
+        return winner.worker if winner else None
+
+    @property
+    def winning_attempt(self) -> Attempt | None:
+        """The first attempt that the provider is known to have taken, by its own word."""
+        return next((a for a in self.accepted_attempts if a.provider_message_id or a.settled_by != By.PERSON), None)
+
+    def decision_of(self, move: HistoricMove) -> DecisionMade | None:
+        """The decision that a person's move carried out."""
+        if move.made_by != By.PERSON:
+            return None
+        return next((d for d in self.decisions if abs(d.at - move.at) < timedelta(seconds=5)), None)
+
+    @property
+    def provider_message_ids(self) -> list[str]:
+        """All message ids that the provider gave for this send. More than one: accepted more than once."""
+        found = [a.provider_message_id for a in self.accepted_attempts] + [
+            s.provider_message_id for s in self.second_ids
+        ]
+        return list(dict.fromkeys(filter(None, found)))
+
+    @property
+    def acceptances(self) -> int:
+        """How often a provider took it, as far as is known.
+
+        Each message id is one acceptance. An attempt that brought no id of its own, or the same again, is one more only
+        where the account does not recognise a repeat: there two accepted calls are two messages, whatever their names.
+        """
+        attempts = len(self.accepted_attempts)
+        if self.account is not None and self.account.key_window is not None:
+            attempts = min(attempts, 1)
+        return max(attempts, len(self.provider_message_ids))
+
+    @property
+    def open_hold(self) -> Hold | None:
+        """The hold that waits for a decision."""
+        return next((hold for hold in self.holds if hold.closed_at is None), None)
+
+    def worker_name(self, worker: UUID | None) -> str:
+        """A worker as people know it; the start of its id where its row is gone."""
+        if worker is None:
+            return ""
+        known = self.workers.get(worker)
+        return known.name if known else str(worker)[:8]
+
+
+def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID) -> Trace | None:
+    """The trace of a send of this workspace; None where it has none of that id."""
+    bind = {"workspace_id": workspace_id, "send_id": send_id, "limit": LIMIT, "cap": COUNTED}
+    with connection.pipeline():
+        facts = _query(connection, dict_row, "send", bind)
+        stream = _query(connection, class_row(Stream), "stream", bind)
+        account = _query(connection, class_row(Account), "account", bind)
+        attempts = _query(connection, class_row(Attempt), "attempts", bind)
+        duplicates = _query(connection, class_row(Duplicate), "duplicates", bind)
+        moves = _query(connection, class_row(HistoricMove), "moves", bind)
+        events = _query(connection, class_row(Event), "events", bind)
+        second_ids = _query(connection, class_row(SecondId), "second_ids", bind)
+        holds = _query(connection, class_row(Hold), "holds", bind)
+        decisions = _query(connection, class_row(DecisionMade), "decisions", bind)
+        workers = _query(connection, class_row(Worker), "workers", bind)
+        suppressions = _query(connection, class_row(SuppressionRule), "suppressions", bind)
+        neighbours = _query(connection, class_row(Neighbour), "neighbours", {**bind, "limit": NEIGHBOURS})
+    row = facts.fetchone()
+    if row is None:
+        return None
+    work, count = _prefixed(row, "work_"), _prefixed(row, "count_")
+    return Trace(
+        send=Send(**row),
+        work=Work(**work) if work["state"] is not None else None,
+        stream=stream.fetchone(),
+        account=account.fetchone(),
+        attempts=attempts.fetchall(),
+        duplicates=duplicates.fetchall(),
+        moves=moves.fetchall(),
+        events=events.fetchall(),
+        second_ids=second_ids.fetchall(),
+        holds=holds.fetchall(),
+        decisions=decisions.fetchall(),
+        workers={worker.id: worker for worker in workers},
+        suppressions=suppressions.fetchall(),
+        neighbours=neighbours.fetchall(),
+        more=More(**{name: max(0, counted - LIMIT) for name, counted in count.items()}),
+    )
+
+
+def _query(connection: Connection, rows: RowFactory[T], part: str, bind: Mapping[str, object]) -> Cursor[T]:
+    return connection.cursor(row_factory=rows).execute(statement(f"read_trace_{part}"), bind, binary=True)
+
+
+def _prefixed(row: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Take the columns of that prefix out of a row."""
+    return {name.removeprefix(prefix): row.pop(name) for name in list(row) if name.startswith(prefix)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePreview:
+    """The frozen message, decrypted."""
+
+    sender: str
+    reply_to: str | None
+    subject: str
+    text: str | None
+    html: str | None
+    headers: Mapping[str, str]
+
+
+def read_address(connection: Connection, vault: Vault, send_id: UUID) -> str | None:
+    """The address of a send, decrypted: whoever calls this audits it. None once it is scrubbed. Raises Unreadable."""
+    stored = _stored(connection, "select address from sendonce.messages where send_id = %s::uuid", send_id)
+    return None if stored is None else vault.decrypt(stored, send_id.bytes).decode()
+
+
+def read_message(connection: Connection, vault: Vault, send_id: UUID) -> MessagePreview | None:
+    """The message of a send, decrypted: whoever calls this audits it. None once scrubbed. Raises Unreadable."""
+    stored = _stored(connection, "select body from sendonce.messages where send_id = %s::uuid", send_id)
+    if stored is None:
+        return None
+    content = opened(vault, send_id, stored)
+    return MessagePreview(
+        sender=content["from"],
+        reply_to=content["reply_to"],
+        subject=content["subject"],
+        text=content["text"],
+        html=content["html"],
+        headers=content["headers"],
+    )
+
+
+def _stored(connection: Connection, query: LiteralString, send_id: UUID) -> bytes | None:
+    row = connection.execute(query, (send_id,), binary=True).fetchone()
+    return None if row is None else row[0]

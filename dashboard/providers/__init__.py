@@ -1,0 +1,72 @@
+"""The providers, and the two questions that can be asked without a network: what does this say, what does this mean.
+
+A new provider is its own file, one line in :data:`PROVIDERS`, and a folder of samples under ``tests/data/providers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from dashboard.providers.base import NotAuthentic, Outcome, Provider, ProviderEvent, Settings, Webhook
+from dashboard.providers.resend import Resend
+from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailure, SmtpSession, as_result
+from dashboard.providers.smtp import Smtp
+
+PROVIDERS: tuple[Provider, ...] = (
+    Resend(),
+    Smtp(),
+)
+
+__all__ = [
+    "PROVIDERS",
+    "Answer",
+    "NoAnswer",
+    "NotAuthentic",
+    "SendResult",
+    "SmtpFailure",
+    "SmtpSession",
+    "classify",
+    "parse_events",
+    "provider",
+    "read_webhook",
+]
+
+
+def provider(name: str) -> Provider:
+    """The provider of that name. Raises ValueError for an unknown one."""
+    for known in PROVIDERS:
+        if known.name == name:
+            return known
+    raise ValueError(f"there is no provider {name!r}; known are {', '.join(known.name for known in PROVIDERS)}")
+
+
+_named = provider  # the functions below take an argument of that name
+
+
+def read_webhook(
+    provider: str, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
+) -> Webhook:
+    """Verify and normalise one webhook request without a database.
+
+    ``body``: the bytes as received. Raises NotAuthentic for a request that is not the provider's, ValueError for a body
+    that is malformed as a whole (or an unknown provider); gives no events for what is to be ignored.
+    """
+    return _named(provider).read_webhook(headers, body, settings, now)
+
+
+def parse_events(
+    provider: str, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
+) -> tuple[ProviderEvent, ...]:
+    """The events of :func:`read_webhook`."""
+    return read_webhook(provider, headers, body, settings, now).events
+
+
+def classify(provider: str, result: SendResult | Mapping[str, Any]) -> Outcome | list[Outcome]:
+    """Judge one send result without a network; a list for a batch, or for several recipients of one SMTP session.
+
+    ``result``: an Answer, a NoAnswer, an SmtpSession, or a mapping with the same facts (``status, headers, body`` /
+    ``error, request_written`` / ``replies, failure, to, protocol``). Raises ValueError for anything else.
+    """
+    return _named(provider).classify(as_result(result))

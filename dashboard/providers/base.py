@@ -1,0 +1,259 @@
+"""What every provider adapter speaks: the message that goes out, the possible outcomes, the events that come back.
+
+An outcome is a value, never an exception, because the third one matters most: *ambiguous* means that the provider
+may have taken the message, and only evidence, the provider's own idempotency key or a person may resolve it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal, Protocol
+from uuid import UUID
+
+from dashboard.lifecycle import EventType
+from dashboard.providers.results import SendResult
+
+BounceClass = Literal["hard", "soft", "block", "suppressed", "undetermined"]
+
+
+# ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """The frozen, rendered content of one send. The same value is submitted by every attempt (DESIGN §4.8)."""
+
+    sender: str
+    """The From header: a bare address, or ``Name <address>``."""
+    subject: str
+    reply_to: str | None = None
+    text: str | None = None
+    html: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    date: datetime
+    """When the send was recorded: a Date header that changed between attempts would break the provider's key check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One provider call for one send."""
+
+    send_id: UUID
+    attempt: int
+    address: str
+    recipient_name: str | None
+    message: Message
+    deadline: Deadline
+    """Submit deadline: no byte of the request may be written after it (DESIGN §5.9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An instant on ``CLOCK_BOOTTIME``, which, unlike the monotonic clock, goes on while the machine is suspended."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """The instant ``seconds`` from now."""
+        return cls(boot_time() + seconds)
+
+    @property
+    def passed(self) -> bool:
+        """True once the instant is over."""
+        return boot_time() >= self.at
+
+
+def boot_time() -> float:
+    """Seconds on ``CLOCK_BOOTTIME`` (on systems without it, the monotonic clock)."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+# ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Scope(StrEnum):
+    """Whose fault a refusal is."""
+
+    MESSAGE = "message"
+    ACCOUNT = "account"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider gave its documented yes. The id is None only where it promises none."""
+
+    provider_message_id: str | None
+    request_id: str | None = None
+    """What the provider's support would ask for (SMTP: its last reply, which usually names a queue id)."""
+    phase: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A definite no: nothing was taken. ``retryable`` means that a later repeat may succeed."""
+
+    scope: Scope | None = Scope.MESSAGE
+    retryable: bool = False
+    retry_after_seconds: float | None = None
+    error_code: str | None = None
+    reason: str = ""
+    """What the provider said, without addresses, for people. At most a few hundred characters."""
+    phase: str | None = None
+    """How far the call came, in the adapter's own words (SMTP: the command)."""
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ambiguous:
+    """The provider may have taken it. ``error_class`` groups alike failures: ``read_timeout``, ``http_502``."""
+
+    error_class: str
+    reason: str = ""
+    error_code: str | None = None
+    phase: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeverWritten:
+    """Proof, by ourselves, that no byte of the request was written (deadline over, body refused by the adapter).
+
+    ``permanent``: the message can never be written by this adapter, so that the send fails.
+    """
+
+    reason: str
+    permanent: bool = False
+
+
+Outcome = Accepted | Rejected | Ambiguous | NeverWritten
+
+
+# ── what the provider tells later ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderEvent:
+    """One fact that a provider told us, in the common vocabulary of all providers."""
+
+    event_type: EventType
+    event_id: str
+    provider_message_id: str | None = None
+    send_id: str | None = None
+    """Our id as the provider echoed it, unchecked."""
+    attempt: int | None = None
+    """Our attempt number as the provider echoed it, where it travels."""
+    recipient: str | None = None
+    occurred_at: datetime | None = None
+    bounce_class: BounceClass | None = None
+    reason: str | None = None
+    machine: bool | None = None
+    url: str | None = None
+    raw: bytes = b""
+    """This event's own part of the request body, for people to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part of an authentic webhook request that could not be understood, with the reason."""
+
+    raw: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A verified webhook request, normalised."""
+
+    events: tuple[ProviderEvent, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class NotAuthentic(Exception):
+    """The request was not signed by the provider of this account."""
+
+
+# ── what an adapter can do ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a provider offers at the ambiguous boundary; read by the reconciler and the hold page."""
+
+    key_window: timedelta | None = None
+    """How long the provider honours our idempotency key. None: it knows none."""
+    metadata: bool = False
+    """Our send id travels with the message and comes back in events."""
+    webhooks: bool = False
+    look_up: bool = False
+    settling_time: timedelta | None = None
+    """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
+    batch_size: int = 1
+
+
+Settings = Mapping[str, str]
+"""An account's settings as configured (base URL, API key, signing secret, …); secrets are decrypted by the ledger."""
+
+
+class Provider(Protocol):
+    """One provider. Stateless: what a connection pool needs is kept by the :class:`Channel` it opens."""
+
+    @property
+    def name(self) -> str:
+        """The word in the configuration and in the database."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """The provider's name as people write it."""
+        ...
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What an account of this provider can be told."""
+        ...
+
+    def capabilities(self, settings: Settings) -> Capabilities:
+        """What this account can do; an account may declare less than its provider (no key window, for instance)."""
+        ...
+
+    def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
+        """A thread-safe sender that keeps connections."""
+        ...
+
+    def read_webhook(
+        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
+    ) -> Webhook:
+        """Verify the raw bytes and normalise. Raises :class:`NotAuthentic`, or ValueError for a malformed body."""
+        ...
+
+    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+        """Judge one recorded result without a network. Raises ValueError for a result of another protocol."""
+        ...
+
+
+class Channel(Protocol):
+    """An account's way to its provider, shared by the threads of one worker."""
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """Hand over one message. Never raises for what a network or a provider may do; never repeats by itself."""
+        ...
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One configurable value of an account."""
+
+    name: str
+    help: str
+    secret: bool = False
+    default: str | None = None
+    required: bool = False

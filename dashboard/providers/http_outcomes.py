@@ -1,0 +1,93 @@
+"""How an HTTP answer is judged where a provider's own table says nothing else.
+
+The default is doubt: a status without a row here is ambiguous, because the provider may have taken the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from dashboard.providers.base import Ambiguous, Outcome, Rejected, Scope
+from dashboard.providers.results import Answer, NoAnswer
+from dashboard.providers.wording import for_people
+
+LONGEST_WAIT = 31 * 86_400.0
+"""A Retry-After beyond a month is a mistake: it is cut to this many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one kind of answer means, and the document that says so."""
+
+    verdict: Literal["rejected", "retryable", "ambiguous"]
+    scope: Scope | None
+    source: str
+
+
+_RFC = "RFC 9110 §15"
+COMMON: Mapping[int, Ruling] = {
+    # To be repeated elsewhere: not processed here, and we follow nobody. 302 and 303 may mean "done".
+    301: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.4.2"),
+    307: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.4.8"),
+    308: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.4.9"),
+    401: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.2"),
+    402: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.3"),
+    403: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.4"),
+    404: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.5"),
+    408: Ruling("retryable", Scope.MESSAGE, f"{_RFC}.5.9: no complete request arrived"),
+    409: Ruling("ambiguous", Scope.MESSAGE, "a conflict may be with our own first try"),
+    421: Ruling("retryable", None, f"{_RFC}.5.20: the wrong server, it does nothing"),
+    425: Ruling("retryable", None, "RFC 8470 §5.2: the server was unwilling to process it yet"),
+    429: Ruling("retryable", Scope.ACCOUNT, "RFC 6585 §4"),
+}
+OTHER_4XX = Ruling("rejected", Scope.MESSAGE, f"{_RFC}.5: the client's error, the request was not carried out")
+DOUBT = Ruling("ambiguous", None, f"{_RFC}.6 and whatever is not documented")
+
+
+def ruling_of(status: int) -> Ruling:
+    """The common ruling over a status that is not the documented success."""
+    return COMMON.get(status, OTHER_4XX if 400 <= status < 500 else DOUBT)
+
+
+def judge_refusal(
+    answer: Answer, ruling: Ruling, *, error_code: str | None, words: str = "", request_id: str | None = None
+) -> Outcome:
+    """The outcome of an answer that is not the documented success. ``words``: what the provider said about it."""
+    reason = for_people(words) or f"HTTP {answer.status}"
+    if ruling.verdict == "ambiguous":
+        return Ambiguous(
+            error_class=f"http_{answer.status}", reason=reason, error_code=error_code, request_id=request_id
+        )
+    return Rejected(
+        scope=ruling.scope,
+        retryable=ruling.verdict == "retryable",
+        retry_after_seconds=retry_after(answer.headers) if ruling.verdict == "retryable" else None,
+        error_code=error_code,
+        reason=reason,
+        request_id=request_id,
+    )
+
+
+def judge_failure(failure: NoAnswer) -> Outcome:
+    """The outcome of a call without an answer: a definite no only if no byte was written."""
+    reason = failure.error.replace("_", " ")
+    if failure.request_written:
+        return Ambiguous(error_class=failure.error, reason=reason)
+    return Rejected(scope=None, retryable=True, reason=reason, phase="connect")
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """``Retry-After`` as seconds from now (RFC 9110 §10.2.3: seconds or a date), never negative; None if unreadable."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdecimal():
+        return min(float(value), LONGEST_WAIT)
+    try:
+        at = parsedate_to_datetime(value)
+        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(seconds, 0.0), LONGEST_WAIT)

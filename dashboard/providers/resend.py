@@ -1,0 +1,307 @@
+"""Resend: one message a call, settled by its idempotency key; events over Svix.
+
+Facts from resend.com/docs (pages named beside them). A repeat with the same key and the same bytes within 24 hours
+gives the first answer again and sends nothing, which makes Resend's ambiguous boundary the best one there is.
+There is no look-up: a message is found by Resend's own id only, never by ours, so asking proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dashboard.lifecycle import EventType
+from dashboard.providers.base import (
+    Accepted,
+    Ambiguous,
+    BounceClass,
+    Capabilities,
+    Channel,
+    NeverWritten,
+    Outcome,
+    Outgoing,
+    ProviderEvent,
+    Rejected,
+    Scope,
+    Setting,
+    Settings,
+    Webhook,
+)
+from dashboard.providers.http import HttpClient
+from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, ruling_of
+from dashboard.providers.reading import (
+    bare_address,
+    instant,
+    json_object,
+    lower_names,
+    mapping,
+    named_values,
+    text,
+)
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.standard_webhooks import verified_id
+from dashboard.providers.wire import Refusing
+from dashboard.providers.wording import for_people, mailbox, mailbox_text, why_unsendable
+
+# ── Resend's words ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVENTS = {  # "Webhooks: event types"
+    "email.scheduled": EventType.ACCEPTED,
+    "email.sent": EventType.ACCEPTED,
+    "email.delivery_delayed": EventType.DEFERRED,
+    "email.delivered": EventType.DELIVERED,
+    "email.bounced": EventType.BOUNCED,
+    "email.suppressed": EventType.REJECTED,
+    "email.failed": EventType.FAILED,
+    "email.complained": EventType.COMPLAINED,
+    "email.opened": EventType.OPENED,
+    "email.clicked": EventType.CLICKED,
+}
+INBOUND = "email.received"
+BOUNCES: Mapping[str, BounceClass] = {"Permanent": "hard", "Transient": "soft", "Temporary": "soft"}  # "Email bounces"
+NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
+"""Bounce sub-types of an address that Resend did not even try."""
+
+ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in the body; any other: by the status
+    (409, "concurrent_idempotent_requests"): Ruling(
+        "retryable", Scope.MESSAGE, "Idempotency keys: the first is running"
+    ),
+    # The body differs from one that may have been sent. It is no proof that nothing was.
+    (409, "invalid_idempotent_request"): Ruling("ambiguous", Scope.MESSAGE, "Idempotency keys; Errors"),
+    (400, "invalid_idempotency_key"): Ruling("rejected", Scope.MESSAGE, "Errors"),
+    (429, "daily_quota_exceeded"): Ruling("retryable", Scope.ACCOUNT, "Rate limit: ends at midnight UTC"),
+    (429, "monthly_quota_exceeded"): Ruling("retryable", Scope.ACCOUNT, "Rate limit"),
+}
+
+_LONGEST_ID = 200
+"""Characters of an id or a name; Resend's are UUIDs and short words. A longer id is not one that was promised."""
+
+# ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ResendChannel:
+    """One account's connections."""
+
+    client: HttpClient
+    api_key: str
+    honours_keys: bool
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """``POST /emails``, once ("Send email")."""
+        if reason := why_unsendable(outgoing):
+            return NeverWritten(reason, permanent=True)
+        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
+        if self.honours_keys:
+            headers["Idempotency-Key"] = str(outgoing.send_id)
+        body = request_body(outgoing, tag_attempt=not self.honours_keys)
+        result = self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline)
+        match result:
+            case NeverWritten():
+                return result
+            case NoAnswer():
+                return judge_failure(result)
+            case Answer():
+                return judge(result)
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        self.client.close()
+
+
+def request_body(outgoing: Outgoing, *, tag_attempt: bool) -> bytes:
+    """The JSON of one send. Under a key it is the same bytes on every attempt; nothing in it may depend on the time.
+
+    Without a key the attempt number travels too, so that a second acceptance can be told from the first.
+    """
+    message, send_id = outgoing.message, str(outgoing.send_id)
+    tags = [{"name": "send_id", "value": send_id}]
+    if tag_attempt:
+        tags.append({"name": "attempt", "value": str(outgoing.attempt)})
+    fields = {
+        "from": _tidy(message.sender),
+        "to": [mailbox_text(outgoing.recipient_name or "", outgoing.address)],
+        "subject": message.subject,
+        "reply_to": message.reply_to and _tidy(message.reply_to),
+        "text": message.text,
+        "html": message.html,
+        "headers": dict(sorted(message.headers.items())) | {"X-Send-Id": send_id},
+        "tags": tags,
+    }
+    given = {field: value for field, value in fields.items() if value is not None}
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _tidy(text: str) -> str:
+    """A mailbox with quotes where they are needed."""
+    found = mailbox(text)
+    return mailbox_text(*found) if found else text
+
+
+def judge(answer: Answer) -> Outcome:
+    """What an answer to one message means: 200 with an id is the only yes ("Send email", "Errors")."""
+    body = _readable(answer)
+    request_id = for_people(answer.headers.get("x-request-id", ""), _LONGEST_ID) or None
+    if answer.status == 200:
+        message_id = text(body.get("id")) if body else None
+        if message_id and len(message_id) <= _LONGEST_ID:
+            return Accepted(message_id, request_id)
+        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id", request_id=request_id)
+    if body is None and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
+    code = for_people(text(mapping(body).get("name")) or "", _LONGEST_ID) or None
+    words = text(mapping(body).get("message")) or ""
+    ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
+    return judge_refusal(answer, ruling, error_code=code, words=words, request_id=request_id)
+
+
+def judge_batch(answer: Answer) -> list[Outcome]:
+    """What a 200 to ``POST /emails/batch`` means: one id a message, in order ("Send batch emails")."""
+    body = mapping(_readable(answer))
+    ids = [text(mapping(entry).get("id")) for entry in body["data"]]
+    in_doubt = Ambiguous(error_class="unreadable_answer", reason="a batch whose answer does not name every message")
+    return [Accepted(message_id) if message_id and not body.get("errors") else in_doubt for message_id in ids]
+
+
+def _readable(answer: Answer) -> dict[str, Any] | None:
+    try:
+        return json_object(answer.body)
+    except ValueError:
+        return None
+
+
+# ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def events_of(event_id: str, body: bytes) -> tuple[ProviderEvent, ...]:
+    """The one event of a verified request, or none. Raises ValueError for a malformed body."""
+    parsed = json_object(body)
+    word = parsed.get("type")
+    if not isinstance(word, str):
+        raise ValueError("the event has no type")
+    if not word.startswith("email.") or word == INBOUND:
+        return ()
+    data = parsed.get("data")
+    if not isinstance(data, dict):
+        raise ValueError("the event has no data")
+    event_type, bounce_class, reason = _meaning(word, data)
+    click = mapping(data.get("click"))
+    tags = named_values(data.get("tags"))
+    event = ProviderEvent(
+        event_type=event_type,
+        event_id=event_id,
+        provider_message_id=text(data.get("email_id")),
+        send_id=text(tags.get("send_id")) or text(named_values(data.get("headers")).get("x-send-id")),
+        attempt=_number(tags.get("attempt")),
+        recipient=_only_recipient(data.get("to")),
+        # ``data.created_at`` is the message's own creation.
+        occurred_at=instant(click.get("timestamp")) or instant(parsed.get("created_at")),
+        bounce_class=bounce_class,
+        reason=reason,
+        url=text(click.get("link")),
+        raw=body,
+    )
+    return (event,)
+
+
+def _meaning(word: str, data: Mapping[str, Any]) -> tuple[EventType, BounceClass | None, str | None]:
+    event_type = EVENTS.get(word, EventType.UNKNOWN)
+    match word:
+        case "email.bounced":
+            bounce = mapping(data.get("bounce"))
+            message = text(bounce.get("message"))
+            kind, sub_kind = text(bounce.get("type")), text(bounce.get("subType"))
+            not_tried = sub_kind in NOT_TRIED if sub_kind else (message or "").startswith("Resend has suppressed")
+            if not_tried:
+                return EventType.REJECTED, "suppressed", message
+            return event_type, BOUNCES.get(kind or "", "undetermined"), message
+        case "email.suppressed":
+            return event_type, "suppressed", text(mapping(data.get("suppressed")).get("message"))
+        case "email.failed":
+            return event_type, None, text(mapping(data.get("failed")).get("reason"))
+        case _:
+            return event_type, None, None
+
+
+def _only_recipient(to: object) -> str | None:
+    """Several recipients, and nobody knows which one the event is about."""
+    if isinstance(to, list):
+        return bare_address(to[0]) if len(to) == 1 else None
+    return bare_address(to)
+
+
+def _number(value: object) -> int | None:
+    digits = text(value) or ""
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+
+
+# ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Resend:
+    """The entry in the list of providers."""
+
+    name: str = "resend"
+    title: str = "Resend"
+    settings: tuple[Setting, ...] = (
+        Setting(name="api_key", help="An API key that may send.", secret=True, required=True),
+        Setting(name="base_url", help="Where the API answers.", default="https://api.resend.com"),
+        Setting(
+            name="webhook_secret",
+            help="The signing secret of the webhook (whsec_…); two apart by a space while one replaces the other.",
+            secret=True,
+        ),
+        Setting(
+            name="honours_keys",
+            help="false where Idempotency-Key is ignored: an unknown send is then never repeated by policy.",
+            default="true",
+        ),
+    )
+
+    def capabilities(self, settings: Settings) -> Capabilities:
+        """Keys count for 24 hours ("Idempotency keys") unless the account says that they do not."""
+        window = timedelta(hours=24) if _honours_keys(settings) else None
+        return Capabilities(key_window=window, metadata=True, webhooks=True)
+
+    def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
+        """Connections for one account; with settings that cannot work, a channel that says so to every message."""
+        api_key = settings.get("api_key", "").strip()
+        if not api_key or not api_key.isascii() or not api_key.isprintable():
+            return _refusing("api_key is missing, or holds characters that a key cannot have")
+        try:
+            client = HttpClient(settings.get("base_url") or "https://api.resend.com", request_timeout=request_timeout)
+        except ValueError as error:
+            return _refusing(str(error))
+        return ResendChannel(client, api_key, _honours_keys(settings))
+
+    def read_webhook(
+        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
+    ) -> Webhook:
+        """Verify the Svix signature over the raw bytes ("Verify webhooks"), then read the one event."""
+        event_id = verified_id(lower_names(headers), body, secrets=settings.get("webhook_secret", ""), now=now)
+        return Webhook(events_of(event_id, body))
+
+    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+        """Judge one result without a network; a list for the answer to a batch."""
+        match result:
+            case NoAnswer():
+                return judge_failure(result)
+            case Answer() if result.status == 200 and isinstance(mapping(_readable(result)).get("data"), list):
+                return judge_batch(result)
+            case Answer():
+                return judge(result)
+            case _:
+                raise ValueError("Resend speaks HTTP: give a status or an error")
+
+
+def _honours_keys(settings: Settings) -> bool:
+    """Only a clear yes counts: a key that is not honoured would turn a safe repeat into a second send."""
+    return settings.get("honours_keys", "true").strip().lower() in ("true", "yes", "on", "1")
+
+
+def _refusing(reason: str) -> Refusing:
+    return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=reason))

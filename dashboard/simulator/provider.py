@@ -1,0 +1,153 @@
+"""What both protocols share: the settings of the moment, the books, the chances, and the one way to accept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dashboard.simulator import dice, recipients
+from dashboard.simulator.books import Acceptance, Books
+from dashboard.simulator.config import Config, Shares
+from dashboard.simulator.events import Mail, story_of
+from dashboard.simulator.keys import Keys
+from dashboard.simulator.webhooks import WebhookSender
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One message that a client asks to have sent."""
+
+    sender: str
+    to: Sequence[str]
+    address: str
+    subject: str
+    text: str | None
+    html: str | None
+    tags: dict[str, str]
+    send_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The send call that brings drafts."""
+
+    protocol: str
+    endpoint: str
+    key: str | None
+    fingerprint: str
+
+
+class Provider:
+    """The state behind both servers. Lives on the simulator's loop; the books alone may be read from elsewhere."""
+
+    def __init__(self, config: Config, books: Books) -> None:
+        self.config = config
+        self.books = books
+        self.keys = Keys(config.key_window_seconds, books.rows)
+        self.webhooks = WebhookSender(config)
+        self.counts: Counter[str] = Counter()
+        self.mails: OrderedDict[str, Mail] = OrderedDict()
+        self._seen: Counter[str] = Counter()
+        self._answers_free = asyncio.Event()
+        self._held: asyncio.Future[None] | None = None
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Take new settings; answers that are held leave if these say so."""
+        self.config = config
+        self.keys.window_seconds = config.key_window_seconds
+        self.webhooks.configure(config)
+        if not config.hold_answers and self._held is not None:
+            self._held.set_result(None)
+            self._held = None
+
+    def reset(self) -> None:
+        """Forget everything that was accepted, seen or is pending. The settings stay."""
+        self.books.clear()
+        self.keys.clear()
+        self.webhooks.clear()
+        self.counts.clear()
+        self.mails.clear()
+        self._seen.clear()
+
+    def held(self) -> tuple[asyncio.Future[None], ...]:
+        """What an answer must wait for while answers are held."""
+        if not self.config.hold_answers:
+            return ()
+        if self._held is None:
+            self._held = asyncio.get_running_loop().create_future()
+        return (self._held,)
+
+    def fault(self, protocol: str, identity: str, words: frozenset[str]) -> str | None:
+        """What goes wrong with this call: by the recipient's words, else by chance. Counts the call."""
+        chosen_by, rates = _FAULTS[protocol]
+        self._seen[identity] += 1
+        occurrence = self._seen[identity]
+        fault = chosen_by(words, occurrence)
+        if fault is None:
+            rolled = dice.roll(self.config.seed, protocol, identity, occurrence)
+            fault = rates(self.config).pick(rolled)
+        if fault is not None:
+            self.counts[f"fault_{fault}"] += 1
+        return fault
+
+    def first_time(self, subject: str) -> bool:
+        """Whether this is asked about the subject for the first time."""
+        self._seen[subject] += 1
+        return self._seen[subject] == 1
+
+    def accept(self, call: Call, drafts: Sequence[Draft]) -> tuple[list[str], tuple[asyncio.Future[None], ...]]:
+        """Take these messages for good. Returns their ids, and what the answer has to wait for (an event first)."""
+        now = time.time()
+        call_id = uuid.uuid4().hex
+        rows = [
+            Acceptance(
+                message_id=str(uuid.uuid4()),
+                send_id=draft.send_id,
+                key=call.key,
+                recipient=", ".join(draft.to),
+                at=now,
+                protocol=call.protocol,
+                call=call_id,
+                item=place,
+                endpoint=call.endpoint,
+                fingerprint=call.fingerprint,
+            )
+            for place, draft in enumerate(drafts)
+        ]
+        self.books.add(rows)
+        mails = [self._keep(row, draft) for row, draft in zip(rows, drafts, strict=True)]
+        waits = self.webhooks.announce(mails) if call.protocol == "resend" else ()
+        return [row.message_id for row in rows], waits
+
+    def _keep(self, row: Acceptance, draft: Draft) -> Mail:
+        mail = Mail(
+            message_id=row.message_id,
+            protocol=row.protocol,
+            identity=row.identity,
+            copy=self.books.copies(row.identity),
+            accepted_at=row.at,
+            sender=draft.sender,
+            to=draft.to,
+            address=draft.address,
+            subject=draft.subject,
+            text=draft.text,
+            html=draft.html,
+            tags=draft.tags,
+        )
+        if row.protocol == "resend":
+            mail.story = story_of(mail, self.config)
+        self.mails[row.message_id] = mail
+        while len(self.mails) > self.config.keep_content:
+            self.mails.popitem(last=False)
+        return mail
+
+
+_FAULTS: dict[str, tuple[Callable[[frozenset[str], int], str | None], Callable[[Config], Shares]]] = {
+    "resend": (recipients.http_fault, lambda config: config.http),
+    "smtp": (recipients.smtp_fault, lambda config: config.smtp),
+}

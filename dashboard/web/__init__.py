@@ -1,0 +1,38 @@
+"""The dashboard: thin views over the ledger. It never sends."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from flask import Flask
+from flask_wtf import CSRFProtect
+from htmx_flask import Htmx
+
+from dashboard.ledger.database import Database
+from dashboard.ledger.vault import Vault
+from dashboard.settings import Settings
+from dashboard.web import api, errors, formats, headers, login, pages, permissions
+from dashboard.web.state import NAME, Ground
+
+TOP = Path(__file__).resolve().parents[2]
+"""Where ``templates/`` and ``static/`` are: the checkout, or the folder of the image."""
+
+VIEWS = ("login", "investigate", "search", "sends", "send", "held", "overview", "operations", "audit", "health")
+
+
+def create_app(settings: Settings, database: Database, vault: Vault) -> Flask:
+    """The WSGI application on these parts. It opens no connection before its first request."""
+    app = Flask("dashboard.web", root_path=str(TOP), static_folder="static", template_folder="templates")
+    app.extensions[NAME] = Ground(settings, database, vault)
+    app.config.update(MAX_CONTENT_LENGTH=32_000_000, MAX_FORM_MEMORY_SIZE=1_000_000, WTF_CSRF_TIME_LIMIT=None)
+    app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
+    Htmx(app)
+    csrf = CSRFProtect(app)  # type: ignore[no-untyped-call]
+    for part in (headers, permissions, errors, formats, pages):
+        part.install(app)
+    login.install(app, settings)
+    for name in VIEWS:
+        app.register_blueprint(importlib.import_module(f"dashboard.web.views.{name}").blueprint)
+    api.install(app, csrf)
+    return app

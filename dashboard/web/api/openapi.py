@@ -1,0 +1,263 @@
+"""The OpenAPI document, written by hand from one dictionary; a test compares it with the routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard import __version__
+from dashboard.lifecycle import Delivery, Reason, State
+from dashboard.web.api.reading import JSON_LINES, LONGEST_WAIT, MAX_LINES
+
+Schema = dict[str, Any]
+
+
+def _text(what: str, **more: object) -> Schema:
+    return {"type": "string", "description": what, **more}
+
+
+def _maybe(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: Schema, kind: str = "application/json") -> Schema:
+    return {kind: {"schema": schema}}
+
+
+def _answer(what: str, schema: Schema, kind: str = "application/json", **headers: str) -> Schema:
+    told = {
+        name.replace("_", "-"): {"description": words, "schema": {"type": "string"}} for name, words in headers.items()
+    }
+    return {"description": what, "content": _json(schema, kind), **({"headers": told} if told else {})}
+
+
+def _problem(what: str, **headers: str) -> Schema:
+    return _answer(what, _ref("Problem"), "application/problem+json", **headers)
+
+
+TIME = {"type": "string", "format": "date-time"}
+TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+
+SCHEMAS: dict[str, Schema] = {
+    "Request": _object(
+        ("mailstream", "recipient", "trigger", "message"),
+        mailstream=_text("The kind of mail, by its name."),
+        key=_text(
+            "The deterministic name of this email: the same trigger always gives the same key. Or in Idempotency-Key.",
+            maxLength=255, pattern="^[!-~]([ -~]*[!-~])?$", examples=["receipt:order_84721:recipient_2045:receipt-v3"],
+        ),
+        recipient=_object(
+            ("id", "address"),
+            id=_text("Your own id of the recipient."),
+            address=_text("The address, of the form name@domain."),
+            name=_maybe(_text("The name beside the address.")),
+        ),
+        trigger=_object(
+            ("type", "id"),
+            type=_text("What asked for it.", examples=["order.paid"]),
+            id=_text("Its id with you.", examples=["evt_991"]),
+            at=_maybe({**TIME, "description": "When it happened."}),
+        ),
+        message=_ref("Message"),
+        not_before=_maybe({**TIME, "description": "The send is not tried before this time."}),
+        metadata=_maybe({**TEXTS, "description": "Yours, shown in the trace; not part of the content."}),
+    ),
+    "Message": {
+        **_object(
+            ("from", "subject"),
+            **{"from": _text("An address, or Name <address>.", examples=["Shop <shop@example.com>"])},
+            reply_to=_maybe(_text("An address.")),
+            subject=_text("May hold variables."),
+            text=_maybe(_text("The plain text; may hold variables. Text, HTML or both are needed.")),
+            html=_maybe(_text("The HTML; may hold variables.")),
+            headers=_maybe({**TEXTS, "description": "Further headers."}),
+            template=_maybe(_text("A name for people.")),
+            revision=_maybe(_text("A version for people.")),
+            variables=_maybe({"type": "object", "description": "Rendered into subject, text and HTML when recorded."}),
+            attachments=_maybe({"type": "array", "maxItems": 0, "description": "Not taken yet."}),
+        )
+    },
+    "Send": _object(
+        (
+            "id", "mailstream", "key", "state", "settled", "reason", "provider", "provider_message_id", "delivery",
+            "deliveries", "first_seen", "may_retry", "retry_by", "next_try", "links",
+        ),
+        id=_text("The send id: a UUID that follows from workspace, mailstream and key.", format="uuid"),
+        mailstream=_text("The kind of mail."),
+        key=_text("The key."),
+        state=_text("Where the send is.", enum=[str(state) for state in State]),
+        settled={"type": "boolean", "description": "It is accepted, failed, suppressed or cancelled."},
+        reason=_maybe(_text("Why it is there.", examples=[str(Reason.ANSWERED)])),
+        provider=_maybe(_text("Who was asked to deliver it; null before the first attempt.")),
+        provider_message_id=_maybe(_text("The provider's id of the message.")),
+        delivery=_maybe(
+            _text("What the provider told later.", enum=[*(str(word) for word in Delivery), None])
+        ),
+        deliveries={"type": "integer", "minimum": 1, "description": "How often the key arrived."},
+        first_seen={**TIME, "description": "When the key arrived first."},
+        may_retry={"type": "boolean", "description": "It failed, and may still go out."},
+        retry_by={
+            "type": ["string", "null"], "enum": ["replay", "new_key", None],
+            "description": "How: its own key again by a replay, or a corrected send under a new key.",
+        },
+        next_try=_maybe({**TIME, "description": "When the next attempt may start; null where none is planned."}),
+        links=_object(("self", "trace", "page"), self=_text("It."), trace=_text("Its trace."), page=_text("Its page")),
+    ),
+    "Sends": _object(("sends",), sends={"type": "array", "items": _ref("Send")}),
+    "Trace": {
+        "type": "array",
+        "items": _object(
+            ("at", "lane", "what", "who", "detail", "evidence"),
+            at=TIME, lane=_text("Where on the way."), what=_text("What happened."), who=_text("Who did it, or empty."),
+            detail=_text("More, or empty."), evidence=_text("The row that proves it."),
+            count={"type": "integer", "description": "How many alike are folded."},
+        ),
+    },
+    "BatchLine": _object(
+        ("line", "status"),
+        line={"type": "integer", "minimum": 1, "description": "The number of the line, from 1."},
+        status={"type": "integer", "description": "As the answer to a single request would have it."},
+        replayed={"type": "boolean"},
+        send=_ref("Send"),
+        problem=_ref("Problem"),
+    ),
+    "Problem": _object(
+        ("type", "title", "status", "detail"),
+        type=_text("The page of this kind of problem.", format="uri"),
+        title=_text("The kind of problem."),
+        status={"type": "integer"},
+        detail=_text("This problem."),
+        field=_text("The field that cannot be taken."),
+        send_id=_text("The send that has the key.", format="uuid"),
+        first_seen={**TIME, "description": "When the key arrived first."},
+        number=_text("Under which the fault is noted."),
+    ),
+}  # fmt: skip
+
+WAIT = {
+    "name": "wait", "in": "query", "required": False,
+    "description": "Seconds to hold the answer back until the send is settled.",
+    "schema": {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+}  # fmt: skip
+KEY = {
+    "name": "Idempotency-Key", "in": "header", "required": False,
+    "description": "The key, quoted or bare, in place of the one in the body.", "schema": {"type": "string"},
+}  # fmt: skip
+ACCOUNT = {"name": "account", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+
+COMMON = {
+    "401": _problem("No valid token.", WWW_Authenticate="What is asked for."),
+    "500": _problem("A fault of ours, which is noted."),
+    "503": _problem("The database is away.", Retry_After="Seconds."),
+}
+TAKEN = {
+    "400": _problem("A field cannot be taken."),
+    "413": _problem("Too large."),
+    "415": _problem("Another kind of body."),
+}
+
+PATHS: dict[str, Schema] = {
+    "/api/v1/sends": {
+        "post": {
+            "operationId": "requestSend",
+            "summary": "Request one send",
+            "description": "Safe to repeat: the same key makes one send, whatever happens between.",
+            "parameters": [WAIT, KEY],
+            "requestBody": {"required": True, "content": _json(_ref("Request"))},
+            "responses": {
+                "201": _answer("New.", _ref("Send"), Location="The send."),
+                "200": _answer("Asked for before, and settled.", _ref("Send"), Idempotent_Replayed="true"),
+                "202": _answer("Asked for before, and not settled yet.", _ref("Send"), Idempotent_Replayed="true"),
+                "404": _problem("The workspace has no such mailstream."),
+                "409": _problem("Recording waited too long for the same key.", Retry_After="Seconds."),
+                "422": _problem("The key belongs to other content."),
+                **TAKEN,
+                **COMMON,
+            },
+        },
+        "get": {
+            "operationId": "findSends",
+            "summary": "Find sends by their key",
+            "parameters": [
+                {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}},
+                {"name": "mailstream", "in": "query", "required": False, "schema": {"type": "string"}},
+            ],
+            "responses": {
+                "200": _answer("One a mailstream that used the key.", _ref("Sends")), "400": TAKEN["400"], **COMMON,
+            },
+        },
+    },
+    "/api/v1/sends/batch": {
+        "post": {
+            "operationId": "requestSends",
+            "summary": f"Request up to {MAX_LINES:,} sends as JSON lines",
+            "description": "Each line is answered by one line, in their order; a bad line spoils no other.",
+            "requestBody": {"required": True, "content": {kind: {"schema": _ref("Request")} for kind in JSON_LINES}},
+            "responses": {"200": _answer("A line for each line.", _ref("BatchLine"), JSON_LINES[0]), **TAKEN, **COMMON},
+        }
+    },
+    "/api/v1/sends/{id}": {
+        "get": {
+            "operationId": "readSend",
+            "summary": "How one send stands",
+            "parameters": [ID, WAIT],
+            "responses": {
+                "200": _answer("The send.", _ref("Send")), "400": TAKEN["400"],
+                "404": _problem("No such send."), **COMMON,
+            },
+        }
+    },
+    "/api/v1/sends/{id}/trace": {
+        "get": {
+            "operationId": "traceSend",
+            "summary": "Everything on record about one send, oldest first",
+            "parameters": [ID],
+            "responses": {"200": _answer("The trace.", _ref("Trace")), "404": _problem("No such send."), **COMMON},
+        }
+    },
+    "/webhooks/{account}": {
+        "parameters": [ACCOUNT],
+        "post": {
+            "operationId": "receiveEvents",
+            "summary": "For providers: events of an account",
+            "security": [],
+            "requestBody": {"required": True, "content": {"*/*": {"schema": {}}}},
+            "responses": {
+                "200": {"description": "Stored."},
+                "401": {"description": "Not signed by the provider of this account; nothing was stored."},
+                "404": {"description": "No such account."},
+                "503": {"description": "Our trouble: come again."},
+            },
+        },
+        "get": {
+            "operationId": "probeWebhook",
+            "summary": "For providers that look whether anybody is there",
+            "security": [],
+            "responses": {"200": {"description": "Somebody is."}, "404": {"description": "No such account."}},
+        },
+    },
+}  # fmt: skip
+
+
+def document(public_url: str) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of this installation."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sendonce",
+            "version": __version__,
+            "description": "One durable row for every email that somebody is meant to receive.",
+        },
+        "servers": [{"url": public_url}],
+        "security": [{"token": []}],
+        "paths": PATHS,
+        "components": {"schemas": SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }

@@ -1,0 +1,139 @@
+"""Reading what a program sends: its token, its body, its key, how long it will wait."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from uuid import UUID
+
+from flask import request
+from werkzeug.datastructures import Authorization
+
+from dashboard.ledger import access
+from dashboard.ledger.access import ApiToken
+from dashboard.ledger.requests import BadRequest
+from dashboard.web.api.problems import Problem
+from dashboard.web.state import database
+
+MAX_BODY = 10_000_000
+"""Bytes of one send."""
+MAX_BATCH_BODY = 30_000_000
+MAX_LINES = 1_000
+LONGEST_WAIT = 30.0
+"""Seconds of ``?wait=``."""
+
+JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
+
+_QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"(?:\s*;.*)?')
+
+
+def token() -> ApiToken:
+    """Whose request this is. Raises a 401 that says how to do better."""
+    given: Authorization | None = request.authorization
+    if given is None or given.type != "bearer" or not given.token:
+        raise _unauthorized("Send a bearer token.", 'Bearer realm="sendonce"')
+    with database().transaction(durable=False) as connection:
+        found = access.read_token(connection, given.token)
+    if found is None:
+        raise _unauthorized(
+            "This token is not known, or was revoked.", 'Bearer realm="sendonce", error="invalid_token"'
+        )
+    return found
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
+    return Problem("unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+def one_send() -> dict[str, Any]:
+    """The body as one request for a send, with the key of the header put in."""
+    request.max_content_length = MAX_BODY
+    mimetype = request.mimetype
+    if mimetype != "application/json" and not (mimetype.startswith("application/") and mimetype.endswith("+json")):
+        raise Problem("wrong-content-type", "Send the request as application/json.")
+    raw = parsed(request.get_data(cache=False))
+    if not isinstance(raw, dict):
+        raise BadRequest("request", "must be a JSON object")
+    header = key_header()
+    if header is not None:
+        if raw.get("key") not in (None, header):
+            raise BadRequest("key", "differs from the Idempotency-Key header; give one of them, or the same in both")
+        raw["key"] = header
+    return raw
+
+
+def batch_lines() -> list[tuple[int, bytes]]:
+    """The lines of a batch with their numbers, counted from 1; blank lines are passed over."""
+    request.max_content_length = MAX_BATCH_BODY
+    if request.mimetype not in JSON_LINES:
+        raise Problem("wrong-content-type", f"Send the batch as JSON lines, {JSON_LINES[0]}.")
+    if key_header() is not None:
+        raise BadRequest("Idempotency-Key", "stands for one send: in a batch each line has its own key")
+    lines = request.get_data(cache=False).split(b"\n")
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not numbered:
+        raise BadRequest("request", "the batch has no lines")
+    if len(numbered) > MAX_LINES:
+        raise Problem("too-large", f"The batch has {len(numbered)} lines; at most {MAX_LINES} are taken.")
+    return numbered
+
+
+def parsed(body: bytes) -> object:
+    """The JSON value of a body. Raises BadRequest for what is none, without repeating it."""
+    try:
+        return json.loads(body, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise BadRequest("request", f"is not JSON: {error.msg} at character {error.pos}") from None
+    except UnicodeDecodeError:
+        raise BadRequest("request", "is not UTF-8 text") from None
+    except (ValueError, RecursionError):
+        raise BadRequest("request", "holds a number, or a depth, that cannot be read") from None
+
+
+def _refuse_constant(_: str) -> None:
+    raise ValueError
+
+
+def key_header() -> str | None:
+    """The Idempotency-Key, quoted as the IETF draft writes it, or bare."""
+    value = request.headers.get("Idempotency-Key")
+    if value is None:
+        return None
+    value = value.strip()
+    if not value.startswith('"'):
+        return value
+    quoted = _QUOTED.fullmatch(value)
+    if quoted is None:
+        raise BadRequest("Idempotency-Key", "begins with a quote but is not a quoted string of printable ASCII")
+    return re.sub(r'\\(["\\])', r"\1", quoted[1])
+
+
+def seconds_to_wait() -> float:
+    """``?wait=S``, at most 30; nothing means not at all."""
+    given = request.args.get("wait")
+    if given is None:
+        return 0.0
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,6})?", given) or float(given) > LONGEST_WAIT:
+        raise BadRequest("wait", f"must be a number of seconds from 0 to {LONGEST_WAIT:.0f}")
+    return float(given)
+
+
+def query_text(name: str, *, needed: bool = False) -> str | None:
+    """A parameter of the query."""
+    value = request.args.get(name)
+    if not value:
+        if needed:
+            raise BadRequest(name, "is needed in the query")
+        return None
+    if len(value) > 512 or "\0" in value:
+        raise BadRequest(name, "is too long or contains a NUL character")
+    return value
+
+
+def send_id(text: str) -> UUID:
+    """An id in a path. Raises a 404 for what cannot be one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem("not-found", "This is not the id of a send.") from None

@@ -1,0 +1,47 @@
+"""Reading what came in the query or the form. What cannot be read is answered with 400 and a reason."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
+from flask import abort, request
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def text(name: str, *, limit: int = 500) -> str | None:
+    """A parameter of the query, trimmed; None where it is absent or empty."""
+    value = request.args.get(name, "").strip()
+    if len(value) > limit or "\0" in value:
+        abort(400, f"{name} has more than {limit} characters, or one that no text has.")
+    return value or None
+
+
+def word(name: str, kind: type[Word]) -> Word | None:
+    """A parameter that is one of a closed set of words."""
+    value = text(name)
+    if value is None:
+        return None
+    try:
+        return kind(value)
+    except ValueError:
+        abort(400, f"{name} is one of: {', '.join(kind)}.")
+
+
+def number(name: str) -> int | None:
+    """A parameter that is a whole number of the size of an id."""
+    value = text(name)
+    if value is None:
+        return None
+    if not value.isdecimal() or not value.isascii() or len(value) > 18:
+        abort(400, f"{name} is a whole number.")
+    return int(value)
+
+
+def posted(name: str, *, limit: int = 2_000) -> str:
+    """A field of the form, trimmed."""
+    value = request.form.get(name, "").strip()
+    if len(value) > limit or "\0" in value:
+        abort(400, f"{name} has more than {limit} characters, or one that no text has.")
+    return value

@@ -1,0 +1,72 @@
+"""What every page shows around its own content: who is here, where one may go, and how the ledger is doing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from flask import Flask, g
+
+from dashboard.insight.health import Health, judge_health
+from dashboard.ledger.metrics import read_gauges, read_workers
+from dashboard.ledger.tables import Role
+from dashboard.web.permissions import may
+from dashboard.web.state import database, here
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation."""
+
+    endpoint: str
+    title: str
+    needs: Role
+
+
+PLACES = (
+    Place("investigate.home", "Investigate", Role.SUPPORT),
+    Place("sends.listing", "Sends", Role.SUPPORT),
+    Place("held.queue", "Held", Role.OPERATOR),
+    Place("overview.page", "Overview", Role.SUPPORT),
+    Place("operations.page", "Operations", Role.OPERATOR),
+    Place("audit.log", "Audit", Role.ADMIN),
+)
+
+
+def install(app: Flask) -> None:
+    """Give the layout its data."""
+    app.context_processor(_around)
+
+
+class Pulse:
+    """How this workspace is doing, and how many sends wait for a person: read once a page, and only where shown."""
+
+    @cached_property
+    def _read(self) -> tuple[Health, int]:
+        with database().transaction(durable=False) as connection:
+            gauges = read_gauges(connection, here().workspace_id)
+            return judge_health(gauges, read_workers(connection)), gauges.held
+
+    @property
+    def health(self) -> Health:
+        """What the banner says."""
+        return self._read[0]
+
+    @property
+    def held(self) -> int:
+        """The number beside *Held*."""
+        return self._read[1]
+
+
+def _around() -> dict[str, Any]:
+    if g.get("membership") is None:
+        return {"person": None, "places": (), "may": may, "Role": Role}
+    return {
+        "person": g.person,
+        "membership": g.membership,
+        "places": [place for place in PLACES if may(place.needs)],
+        "may": may,
+        "Role": Role,
+        "pulse": Pulse(),
+    }

@@ -1,0 +1,94 @@
+"""Which role a page needs. Every view declares it; one that does not is refused, and a test walks the URL map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from flask import Flask, abort, current_app, g, request, session
+from werkzeug.wrappers import Response
+
+from dashboard.ledger.access import Membership, Person, includes
+from dashboard.ledger.tables import Role
+from dashboard.web.login import ask_to_log_in, who
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+class Open(StrEnum):
+    """Views that no role is asked for."""
+
+    TO_ALL = "to_all"
+    BY_TOKEN = "by_token"  # checks the bearer token of a program by itself
+
+
+Permission = Role | Open
+
+
+def needs(role: Role) -> Callable[[View], View]:
+    """Declares that a view needs this role, or a higher one, in the workspace."""
+    return _declares(role)
+
+
+def open_to_all(view: View) -> View:
+    """Declares that a view is for everybody, logged in or not."""
+    return _declares(Open.TO_ALL)(view)
+
+
+def by_token(view: View) -> View:
+    """Declares that a view checks the caller's token, or signature, itself."""
+    return _declares(Open.BY_TOKEN)(view)
+
+
+def permission_of(app: Flask, endpoint: str) -> Permission | None:
+    """What the view behind this endpoint declares."""
+    return getattr(app.view_functions[endpoint], "permission", None)
+
+
+def may(role: Role) -> bool:
+    """True where whoever asks has this role, or a higher one, here. For templates: nothing unusable is shown."""
+    membership: Membership | None = g.get("membership")
+    return membership is not None and includes(membership.role, role)
+
+
+def install(app: Flask) -> None:
+    """Check every request before its view runs."""
+    _declares(Open.TO_ALL)(app.view_functions["static"])
+    app.before_request(_guard)
+
+
+def _declares(permission: Permission) -> Callable[[View], View]:
+    def declare(view: View) -> View:
+        view.permission = permission  # type: ignore[attr-defined]
+        return view
+
+    return declare
+
+
+def _guard() -> Response | None:
+    if request.endpoint is None:
+        if somebody := who():  # no such page, but its answer shows where one may go
+            enter(somebody.person)
+        return None
+    permission = permission_of(current_app, request.endpoint)
+    if permission is None:
+        raise RuntimeError(f"{request.endpoint} declares no permission")
+    if isinstance(permission, Open):
+        return None
+    somebody = who()
+    if somebody is None:
+        return ask_to_log_in()
+    enter(somebody.person)
+    if not may(permission):
+        abort(403)
+    return None
+
+
+def enter(person: Person) -> None:
+    """Put whose request this is, and the workspace they chose, where the views find it."""
+    g.person = person
+    chosen = session.get("workspace")
+    # Until they choose: where they may do most.
+    highest = max(person.memberships, key=lambda one: list(Role).index(one.role), default=None)
+    g.membership = next((one for one in person.memberships if one.workspace == chosen), highest)

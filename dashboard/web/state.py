@@ -1,0 +1,49 @@
+"""What a request stands on: the settings, the database and the vault of this process, and whose request it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from flask import current_app, g
+
+from dashboard.ledger.access import Membership, Person
+from dashboard.ledger.database import Database
+from dashboard.ledger.vault import Vault
+from dashboard.settings import Settings
+
+NAME = "sendonce"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What ``create_app`` was given."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+
+
+def ground() -> Ground:
+    """What ``create_app`` was given."""
+    return cast(Ground, current_app.extensions[NAME])
+
+
+def database() -> Database:
+    """The ledger's database."""
+    return ground().database
+
+
+def vault() -> Vault:
+    """Opens what is encrypted."""
+    return ground().vault
+
+
+def me() -> Person:
+    """Who is logged in. Only in views that need a role."""
+    return cast(Person, g.person)
+
+
+def here() -> Membership:
+    """The workspace of this request, and one's role in it. Only in views that need a role."""
+    return cast(Membership, g.membership)

@@ -1,0 +1,1 @@
+"""One file a page: parse, one read or one action, show."""

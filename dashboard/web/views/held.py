@@ -1,0 +1,115 @@
+"""Held sends: what only a person may decide, the evidence for it, and the decision."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from flask import Blueprint, abort, flash, request, url_for
+from werkzeug.wrappers import Response
+
+from dashboard.insight.verdict import verdict
+from dashboard.ledger.database import database_now
+from dashboard.ledger.holds import Decided, OpenHold, Refused, decide, open_holds
+from dashboard.ledger.tables import Role
+from dashboard.ledger.trace import read_trace
+from dashboard.lifecycle import Decision
+from dashboard.web import args
+from dashboard.web.formats import viewer_zone
+from dashboard.web.permissions import needs
+from dashboard.web.show import go, show
+from dashboard.web.state import database, here, me
+
+blueprint = Blueprint("held", __name__, url_prefix="/held")
+
+ROWS = 50
+DONE = {
+    Decision.RESEND: "It will be submitted again as soon as a worker is free.",
+    Decision.MARK_ACCEPTED: "It counts as accepted and will not be submitted again.",
+    Decision.CANCEL: "It is cancelled and will not be submitted again.",
+}
+
+
+@blueprint.get("")
+@needs(Role.OPERATOR)
+def queue() -> Response:
+    """What waits for a decision, the longest-waiting first; htmx asks for the rows alone."""
+    after = _cursor()
+    with database().snapshot() as connection:
+        holds = open_holds(connection, here().workspace_id, after=after, limit=ROWS + 1)
+        now = database_now(connection)
+    shown = holds[:ROWS]
+    last = f"{shown[-1].opened_at.isoformat()}~{shown[-1].hold_id}" if len(holds) > ROWS else None
+    more = url_for("held.queue", after=last) if last else None
+    return show("held", fragment="held_rows", holds=shown, now=now, more=more, first=after is None)
+
+
+@blueprint.get("/<uuid:send_id>")
+@needs(Role.OPERATOR)
+def one(send_id: UUID) -> Response:
+    """The evidence about one held send, and what may be decided."""
+    return _page(send_id)
+
+
+@blueprint.post("/<uuid:send_id>")
+@needs(Role.OPERATOR)
+def settle(send_id: UUID) -> Response:
+    """Carry out a decision. Of two people at once the second is told."""
+    try:
+        decision = Decision(args.posted("decision"))
+    except ValueError:
+        return _page(send_id, trouble="Choose what is to become of it.", status=422)
+    hold_id, evidence = (args.posted(name) for name in ("hold_id", "evidence"))
+    if not (hold_id.isdecimal() and evidence.isdecimal()):
+        abort(400)
+    with database().transaction() as connection:
+        outcome = decide(
+            connection,
+            workspace_id=here().workspace_id,
+            hold_id=int(hold_id),
+            user_id=me().id,
+            decision=decision,
+            reason=args.posted("reason"),
+            evidence=int(evidence),
+        )
+    match outcome:
+        case Decided():
+            flash(DONE[decision])
+            return go(url_for("send.trace", send_id=outcome.send_id))
+        case Refused():
+            return _page(send_id, trouble=outcome.reason, status=409)
+
+
+def _page(send_id: UUID, *, trouble: str | None = None, status: int = 200) -> Response:
+    with database().snapshot() as connection:
+        trace = read_trace(connection, here().workspace_id, send_id)
+        if trace is None:
+            abort(404)
+        hold: OpenHold | None = None
+        if trace.open_hold is not None:
+            found = open_holds(connection, here().workspace_id, hold_id=trace.open_hold.id, limit=1)
+            hold = found[0] if found else None
+        now = database_now(connection)
+    return show(
+        "held_one",
+        status=status,
+        trace=trace,
+        hold=hold,
+        verdict=verdict(trace, now.astimezone(viewer_zone())),
+        now=now,
+        trouble=trouble,
+        newer=[near for near in trace.neighbours if near.recorded_at > trace.send.recorded_at],
+        chosen=request.form.get("decision"),
+        reason=request.form.get("reason", ""),
+    )
+
+
+def _cursor() -> tuple[datetime, int] | None:
+    text = args.text("after")
+    if text is None:
+        return None
+    at, _, hold_id = text.partition("~")
+    try:
+        return datetime.fromisoformat(at), int(hold_id)
+    except ValueError:
+        abort(400, "This link to the next page is damaged: start from the first page.")

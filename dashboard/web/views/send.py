@@ -1,0 +1,173 @@
+"""The trace of one send: what became of it, how sure that is, and every row that proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from flask import Blueprint, abort, session, url_for
+from flask import Response as FlaskResponse
+from werkzeug.exceptions import NotFound
+from werkzeug.wrappers import Response
+
+from dashboard.identity import masked
+from dashboard.insight.timeline import Entry, timeline
+from dashboard.insight.verdict import verdict
+from dashboard.ledger import audit
+from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.raw_events import read_raw_event
+from dashboard.ledger.search import Reading
+from dashboard.ledger.tables import Role
+from dashboard.ledger.trace import Trace, read_address, read_message, read_trace
+from dashboard.ledger.vault import Unreadable
+from dashboard.web import args
+from dashboard.web.formats import viewer_zone
+from dashboard.web.headers import MESSAGE_POLICY
+from dashboard.web.permissions import needs
+from dashboard.web.show import go, show
+from dashboard.web.state import database, here, me, vault
+
+blueprint = Blueprint("send", __name__, url_prefix="/sends/<uuid:send_id>")
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An entry as it is drawn. ``anchor`` is where proof links to; ``raw_event`` has a payload to look at."""
+
+    entry: Entry
+    since_last: timedelta | None
+    new_day: bool
+    anchor: str | None
+    raw_event: int | None
+
+
+@blueprint.get("")
+@needs(Role.SUPPORT)
+def trace(send_id: UUID) -> Response:
+    """The page; htmx asks for its moving part alone while the send is open."""
+    try:
+        return _page(send_id)
+    except NotFound:
+        # A colleague's link leads to the workspace of its send, where that is one of one's own.
+        with database().snapshot() as connection:
+            for other in me().memberships:
+                if read_trace(connection, other.workspace_id, send_id):
+                    session["workspace"] = other.workspace
+                    return go(url_for("send.trace", send_id=send_id))
+        raise
+
+
+@blueprint.post("/address")
+@needs(Role.SUPPORT)
+def reveal(send_id: UUID) -> Response:
+    """Show the whole address, and write down who saw it."""
+    with database().transaction() as connection:
+        _require(connection, send_id)
+        address = _opened(lambda: read_address(connection, vault(), send_id))
+        _note(connection, audit.Action.REVEAL_ADDRESS, send_id)
+    return _page(send_id, fragment="send_address", address=address, revealed=True)
+
+
+@blueprint.get("/message")
+@needs(Role.OPERATOR)
+def message(send_id: UUID) -> Response:
+    """What the recipient saw; who looked at it is written down."""
+    with database().transaction() as connection:
+        found = _require(connection, send_id)
+        preview = _opened(lambda: read_message(connection, vault(), send_id))
+        _note(connection, audit.Action.VIEW_MESSAGE, send_id)
+    return show("message", trace=found, preview=preview)
+
+
+@blueprint.get("/message.html")
+@needs(Role.OPERATOR)
+def message_html(send_id: UUID) -> Response:
+    """The HTML part alone, for the frame of the page above: it runs nothing and fetches nothing."""
+    with database().transaction(durable=False) as connection:
+        _require(connection, send_id)
+        preview = _opened(lambda: read_message(connection, vault(), send_id))
+    if preview is None or preview.html is None:
+        abort(404)
+    return FlaskResponse(
+        preview.html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MESSAGE_POLICY}
+    )
+
+
+@blueprint.get("/events/<int:event>")
+@needs(Role.OPERATOR)
+def raw_event(send_id: UUID, event: int) -> Response:
+    """What the provider literally said; who looked at it is written down."""
+    with database().transaction() as connection:
+        _require(connection, send_id)
+        found = _opened(lambda: read_raw_event(connection, vault(), send_id=send_id, event=event))
+        if found is None:
+            abort(404)
+        _note(connection, audit.Action.VIEW_RAW_EVENT, send_id)
+    raw = None if found.raw is None else found.raw.decode(errors="replace")
+    return show("raw_event", event=found, raw=raw, send_id=send_id)
+
+
+def _page(send_id: UUID, *, fragment: str = "send_trace", **more: Any) -> Response:
+    with database().snapshot() as connection:
+        found = _require(connection, send_id)
+        now = database_now(connection)
+        address = _opened(lambda: read_address(connection, vault(), send_id))
+    judged = verdict(found, now.astimezone(viewer_zone()))
+    marks = _marks(found)
+    by_row = {mark.entry.evidence: mark for mark in marks if mark.anchor}
+    return show(
+        "send",
+        fragment=fragment,
+        trace=found,
+        verdict=judged,
+        proof=[by_row[row] for row in judged.proof if row in by_row],
+        marks=marks,
+        now=now,
+        reading=args.word("by", Reading),
+        hidden_address=masked(address) if address else None,
+        **more,
+    )
+
+
+def _marks(trace: Trace) -> list[Mark]:
+    raws = {f"event {event.id}": event.id for event in trace.events if event.has_raw}
+    marks: list[Mark] = []
+    seen: set[str] = set()
+    last: Entry | None = None
+    for entry in timeline(trace):
+        first_of_its_row = bool(entry.evidence) and entry.evidence not in seen
+        marks.append(
+            Mark(
+                entry,
+                since_last=entry.at - last.at if last else None,
+                new_day=last is None or entry.at.date() != last.at.date(),
+                anchor=entry.evidence.replace(" ", "-") if first_of_its_row else None,
+                raw_event=raws.get(entry.evidence),
+            )
+        )
+        seen.add(entry.evidence)
+        last = entry
+    return marks
+
+
+def _require(connection: Connection, send_id: UUID) -> Trace:
+    found = read_trace(connection, here().workspace_id, send_id)
+    if found is None:
+        abort(404)
+    return found
+
+
+def _opened(read: Callable[[], Read | None]) -> Read | None:
+    try:
+        return read()
+    except Unreadable:
+        return None  # its key is gone, which is how it is forgotten
+
+
+def _note(connection: Connection, action: audit.Action, send_id: UUID) -> None:
+    audit.record(connection, action, workspace_id=here().workspace_id, user_id=me().id, subject=send_id)

@@ -1,0 +1,124 @@
+"""All sends, narrowed by filters that stand in the URL; page by page, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, Response, abort, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from dashboard.ledger import audit
+from dashboard.ledger.database import Database
+from dashboard.ledger.metrics import read_streams
+from dashboard.ledger.search import Cursor, Page, SendFilter, list_sends
+from dashboard.ledger.tables import Role
+from dashboard.lifecycle import State, Verdict
+from dashboard.web import args
+from dashboard.web.formats import iso
+from dashboard.web.permissions import needs
+from dashboard.web.show import show
+from dashboard.web.state import database, here, me
+
+blueprint = Blueprint("sends", __name__)
+
+FILTERS = ("mailstream", "state", "verdict")
+EXPORTED_AT_MOST = 10_000
+COLUMNS = (
+    "send_id", "mailstream", "key", "recipient_id", "state", "reason", "delivery", "trigger_type", "trigger_id",
+    "recorded_at", "later_deliveries",
+)  # fmt: skip
+
+
+@blueprint.get("/sends")
+@needs(Role.SUPPORT)
+def listing() -> AnyResponse:
+    """A page of sends."""
+    filters = read_filters()
+    with database().transaction(durable=False) as connection:
+        page = list_sends(connection, here().workspace_id, filters, after=read_cursor())
+        streams = [stream.name for stream in read_streams(connection, here().workspace_id)]
+    chosen: dict[str, Any] = {name: request.args[name] for name in FILTERS if request.args.get(name)}
+    older = url_for("sends.listing", after=str(page.next), **chosen) if page.next else None
+    return show(
+        "sends",
+        fragment="sends_rows",
+        page=page,
+        filters=filters,
+        chosen=chosen,
+        streams=streams,
+        states=list(State),
+        verdicts=[Verdict.DUPLICATE, Verdict.IN_PROGRESS, Verdict.MISMATCH],
+        more=older,
+        first="after" not in request.args,
+    )
+
+
+@blueprint.get("/sends.csv")
+@needs(Role.OPERATOR)
+def export() -> AnyResponse:
+    """The same list as CSV, up to a number that a spreadsheet takes; written to the audit log."""
+    filters = read_filters()
+    with database().transaction() as connection:
+        detail = {name: value for name, value in request.args.items() if name in FILTERS}
+        audit.record(
+            connection, audit.Action.EXPORT_SENDS, workspace_id=here().workspace_id, user_id=me().id, detail=detail
+        )
+    lines = _lines(database(), here().workspace_id, filters)
+    return Response(
+        lines,
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="sends.csv"'},
+    )
+
+
+def read_filters() -> SendFilter:
+    """The filters of the URL."""
+    return SendFilter(
+        mailstream=args.text("mailstream"), state=args.word("state", State), verdict=args.word("verdict", Verdict)
+    )
+
+
+def read_cursor() -> Cursor | None:
+    """Where the page before ended."""
+    value = args.text("after")
+    if value is None:
+        return None
+    try:
+        return Cursor.read(value)
+    except ValueError:
+        abort(400, "This link to the next page is damaged: start from the first page.")
+
+
+def safe_cell(value: object) -> str:
+    """A cell that no spreadsheet takes for a formula: a quote goes before what would start one."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n") else text
+
+
+def _lines(base: Database, workspace_id: UUID, filters: SendFilter) -> Iterator[str]:
+    yield _line(COLUMNS)
+    after, left = None, EXPORTED_AT_MOST
+    while left > 0:
+        with base.transaction(durable=False) as connection:
+            page: Page = list_sends(connection, workspace_id, filters, after=after, limit=min(left, 1_000))
+        for row in page.rows:
+            yield _line(
+                (
+                    row.send_id, row.mailstream, row.key, row.recipient_id, row.state, row.reason, row.delivery,
+                    row.trigger_type, row.trigger_id, iso(row.recorded_at), row.duplicates,
+                )
+            )  # fmt: skip
+        left -= len(page.rows)
+        after = page.next
+        if after is None:
+            return
+
+
+def _line(cells: Any) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerow([safe_cell(cell) for cell in cells])
+    return buffer.getvalue()

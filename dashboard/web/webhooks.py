@@ -1,0 +1,144 @@
+"""``/webhooks/<account>``: what providers tell, stored and folded before they are answered (DESIGN §5.15, §5.16).
+
+A provider may drop an event for good at an answer of 4xx. So there is 401 for a request that is not the provider's, 404
+for an account that does not exist, and 503 for everything that is our own trouble; a request that cannot be understood
+is kept as a dead letter and answered with 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import psycopg
+from flask import Blueprint, Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from dashboard import providers
+from dashboard.ledger import dead_letters, events
+from dashboard.ledger.accounts import Account, read_account
+from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.events import Told
+from dashboard.log import Action, log
+from dashboard.providers.base import NotAuthentic, ProviderEvent, Unreadable, Webhook
+from dashboard.web.permissions import by_token
+from dashboard.web.state import database, vault
+
+MAX_BODY = 20_000_000
+"""Bytes of one request."""
+
+blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
+
+
+@blueprint.get("/<string:account>")
+@by_token
+def probe(account: str) -> Response:
+    """Some providers look whether anybody is there, by GET or HEAD."""
+    return _answer(404, "no such account") if _account(account) is None else _answer(200, "ok")
+
+
+@blueprint.post("/<string:account>")
+@by_token
+def receive(account: str) -> Response:
+    """Verify, store, fold, commit; then answer."""
+    request.max_content_length = MAX_BODY
+    found = _account(account)
+    if found is None:
+        return _answer(404, "no such account")
+    providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
+    body = request.get_data(cache=False)
+    try:
+        webhook = providers.read_webhook(found.provider, dict(request.headers), body, found.settings)
+    except NotAuthentic as error:
+        log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
+        return _answer(401, "not authentic")
+    except ValueError as error:
+        webhook = Webhook(unreadable=(Unreadable(body, f"malformed: {error}"),))
+    _store(found, webhook)
+    return _answer(200, "ok")
+
+
+@blueprint.errorhandler(RequestEntityTooLarge)
+def too_large(_: RequestEntityTooLarge) -> Response:
+    """Over our limit, which is ours to raise."""
+    log.error(Action.WEBHOOK_REFUSED, why="the body is over the limit")
+    return _answer(503, "over the limit")
+
+
+@blueprint.errorhandler(Exception)
+def trouble(error: Exception) -> Response:
+    """Whatever it was, the provider must come again."""
+    away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    log.error(Action.DATABASE_UNREACHABLE if away else Action.REQUEST_FAILED, error=type(error).__name__)
+    return _answer(503, "come again")
+
+
+def _account(account: str) -> Account | None:
+    try:
+        account_id = UUID(account)
+    except ValueError:
+        return None
+    with database().transaction(durable=False) as connection:
+        return read_account(connection, vault(), account_id)
+
+
+def _store(account: Account, webhook: Webhook) -> None:
+    """All of it in one transaction, committed when this returns."""
+    if not webhook.events and not webhook.unreadable:
+        return
+    with database().transaction() as connection:
+        try:
+            with connection.transaction():
+                _ingest(connection, account, webhook.events)
+        except (psycopg.DataError, psycopg.IntegrityError):
+            _ingest_one_by_one(connection, account, webhook.events)
+        for part in webhook.unreadable:
+            _bury(connection, account, part.raw, part.reason)
+
+
+def _ingest(connection: Connection, account: Account, told: Sequence[ProviderEvent]) -> None:
+    events.ingest(
+        connection, vault(), workspace_id=account.workspace_id, account_id=account.id,
+        told=[as_told(event) for event in told], received_at=database_now(connection),
+    )  # fmt: skip
+
+
+def _ingest_one_by_one(connection: Connection, account: Account, told: Sequence[ProviderEvent]) -> None:
+    """The database refuses a value of one of them: that one is buried, and the good ones are stored."""
+    for event in told:
+        try:
+            with connection.transaction():
+                _ingest(connection, account, [event])
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            _bury(connection, account, event.raw, f"the ledger refused it: {type(error).__name__}")
+
+
+def _bury(connection: Connection, account: Account, payload: bytes, reason: str) -> None:
+    dead_letters.bury_webhook(
+        connection, vault(), workspace_id=account.workspace_id, account_id=account.id, payload=payload, reason=reason
+    )
+
+
+def as_told(event: ProviderEvent) -> Told:
+    """A provider's event in the ledger's words."""
+    return Told(
+        event_type=event.event_type,
+        event_id=event.event_id,
+        provider_message_id=event.provider_message_id,
+        send_id=event.send_id,
+        attempt=event.attempt,
+        recipient=event.recipient,
+        occurred_at=event.occurred_at,
+        bounce_class=event.bounce_class,
+        reason=event.reason,
+        machine=event.machine,
+        url=event.url,
+        raw=event.raw,
+    )
+
+
+def _answer(status: int, words: str) -> Response:
+    response = Response(f"{words}\n", status, content_type="text/plain")
+    if status == 503:
+        response.headers["Retry-After"] = "10"
+    return response

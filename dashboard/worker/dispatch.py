@@ -1,0 +1,230 @@
+"""Dispatch: claim, start, submit, store what came of it.
+
+A *lane* is one thread that goes round: it stores the outcomes that have come in, then fills the places that became
+free. Each step is a transaction of its own over a whole set, so that a crash leaves one of few, well-known situations:
+
+* after the claim: the lease runs out, the sweep gives the sends back;
+* after the start: the attempts are on record, the sweep calls them in doubt;
+* after the call, before the outcome is stored: the same, and the provider's events or its key settle it.
+
+The calls themselves run in the worker's pool of fixed size. A lane never starts more attempts than it has places, so
+that a kill leaves in doubt only what was really in flight (DESIGN §5.2). It never holds more than its places in memory.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import sqlalchemy.exc
+
+from dashboard.ledger import attempts, moves, work
+from dashboard.ledger.attempts import Finished, Started, Windows
+from dashboard.ledger.database import Database, NotCommitted
+from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.retry import Backoff
+from dashboard.ledger.work import Claim
+from dashboard.lifecycle import By, Reason
+from dashboard.log import Action, log
+from dashboard.providers.base import Deadline
+from dashboard.worker.submit import Submitter
+
+LONGEST_PAUSE = 5.0
+"""Seconds between two looks at a database that is away."""
+
+LINGER = 0.005
+"""Seconds a lane waits for more outcomes after the first: a few milliseconds make large sets of small ones."""
+
+DATABASE_TROUBLE = (psycopg.Error, sqlalchemy.exc.DBAPIError, NotCommitted)
+
+
+class Lane(threading.Thread):
+    """One round-going thread with its share of the worker's places."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker: UUID,
+        submitter: Submitter,
+        pool: ThreadPoolExecutor,
+        *,
+        places: int,
+        set_size: int,
+        lease: timedelta,
+        windows: Windows,
+        backoff: Backoff,
+        breaker: timedelta,
+        poll: float,
+        wake: threading.Event,
+        stopping: threading.Event,
+        may_send: Callable[[], bool],
+        name: str = "dispatch",
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._database = database
+        self._worker = worker
+        self._submitter = submitter
+        self._pool = pool
+        self._places = places
+        self._set_size = min(set_size, places)
+        self._lease = lease
+        self._windows = windows
+        self._backoff = backoff
+        self._breaker = breaker
+        self._poll = poll
+        self._wake = wake
+        self._stopping = stopping
+        self._may_send = may_send
+        self._done: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._outcomes: list[Finished] = []
+        self._waiting: list[Claim] = []
+        self._claimed_at = 0.0
+        self._turn = 0
+        self.in_flight = 0
+
+    def run(self) -> None:
+        """Go round until asked to stop; then finish what is in flight and give the rest back."""
+        trouble = 0
+        while not (self._stopping.is_set() and self.in_flight == 0 and not self._outcomes):
+            try:
+                idle = not self.go_round()
+                trouble = 0
+            except DATABASE_TROUBLE as error:
+                trouble += 1
+                log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error), in_a_row=trouble)
+                self._stopping.wait(pause_after(trouble))
+                continue
+            if idle and not self._stopping.is_set():
+                self._wake.wait(self._poll)
+                self._wake.clear()
+        self._give_back_the_rest()
+
+    def go_round(self) -> bool:
+        """Store what came in, fill what is free. Returns whether there was anything to do."""
+        stored = self._store_outcomes()
+        if self._stopping.is_set() or not self._may_send():
+            return stored
+        free = self._places - self.in_flight - len(self._outcomes)
+        # A set is refilled when half of the places are free: many small sets would cost a commit each.
+        started = self._fill(free) if free * 2 >= self._places else False
+        return stored or started or self.in_flight > 0
+
+    # ── outcomes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _store_outcomes(self) -> bool:
+        self._collect()
+        if not self._outcomes:
+            return False
+        with self._database.transaction() as connection:
+            settled = attempts.finish(
+                connection, self._worker, self._outcomes, backoff=self._backoff, breaker=self._breaker
+            )
+        # Only now: a set whose commit failed, or whose answer was lost, is stored again, which changes nothing twice.
+        self._outcomes = []
+        for account_id in settled.paused:
+            log.warning(Action.PROVIDER_PAUSED, account=str(account_id))
+        if settled.late:
+            self._count_refused(settled.late)
+        return True
+
+    def _collect(self) -> None:
+        """Take the outcomes that are there; wait a moment for the first where nothing else can be done."""
+        wait = 0.0 if self._outcomes or not self.in_flight else 0.05
+        until = time.monotonic() + wait
+        while self.in_flight:
+            try:
+                self._outcomes.append(self._done.get(timeout=max(until - time.monotonic(), 0.0)))
+            except queue.Empty:
+                return
+            self.in_flight -= 1
+            if len(self._outcomes) == 1:
+                until = time.monotonic() + LINGER
+            if len(self._outcomes) >= self._set_size:
+                return
+
+    def _count_refused(self, number: int) -> None:
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(
+                "update sendonce.workers set refused_moves = refused_moves + %s where id = %s", (number, self._worker)
+            )
+
+    # ── claims and attempts ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fill(self, free: int) -> bool:
+        claims = self._waiting
+        if not claims:
+            self._turn += 1
+            self._claimed_at = time.monotonic()
+            with self._database.transaction(durable=False) as connection:
+                claims = work.claim(
+                    connection, worker=self._worker, limit=min(free, self._set_size), lease=self._lease, turn=self._turn
+                )
+        if not claims:
+            return False
+        self._waiting = self._start(claims[:free]) + claims[free:]
+        if self._waiting and time.monotonic() - self._claimed_at > self._lease.total_seconds() / 3:
+            self._give_back(self._waiting, Reason.NO_CAPACITY)
+            self._waiting = []
+        return self.in_flight > 0
+
+    def _start(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Write the attempts ahead and hand them to the pool. Returns the claims that must wait."""
+        # From before the statement is sent: whatever the database takes, the deadline on its clock is not earlier.
+        deadline = Deadline.after(self._windows.submit.total_seconds())
+        starting = attempts.Starting()
+        try:
+            with self._database.transaction() as connection:
+                starting = attempts.start(connection, self._worker, claims, self._windows)
+        except DATABASE_TROUBLE:
+            # Nobody knows whether these attempts are on record; that they were never written, we know.
+            self._outcomes += [never_written(s, "the write-ahead could not be confirmed") for s in starting.started]
+            self._waiting = []
+            raise
+        for started in starting.started:
+            self.in_flight += 1
+            self._pool.submit(self._submit, started, deadline)
+        return starting.waiting
+
+    def _submit(self, started: Started, deadline: Deadline) -> None:
+        self._done.put(self._submitter.submit(started, deadline))
+
+    def _give_back(self, claims: Sequence[Claim], reason: Reason) -> None:
+        with self._database.transaction() as connection:
+            moves.give_back(
+                connection,
+                Who(By.WORKER, worker=self._worker),
+                [Target(send_id=c.send_id, reason=reason, claim_number=c.number) for c in claims],
+            )
+
+    def _give_back_the_rest(self) -> None:
+        if self._waiting:
+            try:
+                self._give_back(self._waiting, Reason.WORKER_STOPPED)
+            except DATABASE_TROUBLE as error:
+                log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error))  # the sweep will do it
+
+
+def named(error: Exception) -> str:
+    """An error for the log: its class and SQLSTATE. Never its text, which may quote a row."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__} {getattr(cause, 'sqlstate', None) or ''}".strip()
+
+
+def pause_after(troubles: int) -> float:
+    """How long to wait after so many failures in a row, with jitter, so that workers do not come back all at once."""
+    return min(0.1 * 2.0 ** min(troubles, 10), LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter
+
+
+def never_written(started: Started, reason: str) -> Finished:
+    """The outcome of an attempt that is proved not to have left."""
+    return Finished(
+        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
+        kind="never_written", reason=reason,
+    )  # fmt: skip

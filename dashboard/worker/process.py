@@ -1,0 +1,203 @@
+"""The worker process: an identity that is never reused, its loops, its heartbeat, its polite end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from dashboard import __version__
+from dashboard.ledger import outbox, place
+from dashboard.ledger.attempts import Windows
+from dashboard.ledger.database import Database
+from dashboard.ledger.retry import Backoff
+from dashboard.ledger.vault import Vault
+from dashboard.log import Action, log
+from dashboard.settings import Settings
+from dashboard.worker.dispatch import DATABASE_TROUBLE, Lane
+from dashboard.worker.loop import Loop
+from dashboard.worker.reconcile import match_again, reconcile
+from dashboard.worker.roll_up import roll_up
+from dashboard.worker.submit import Submitter
+from dashboard.worker.sweep import sweep
+
+LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up")
+"""What a worker can do; ``--only`` names some of them."""
+
+HEARTBEAT = 5.0
+MARGIN = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a worker is. The id is random, so that no other process ever had it or will have it."""
+
+    id: UUID
+    name: str
+
+    @classmethod
+    def new(cls) -> Identity:
+        """An identity for this process: host, pid, and a random part."""
+        return cls(uuid4(), f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}")
+
+
+class Worker:
+    """The loops of one process on one ledger."""
+
+    def __init__(self, settings: Settings, *, only: Sequence[str] = LOOPS) -> None:
+        self.identity = Identity.new()
+        self._settings = settings
+        self._only = tuple(only)
+        self._database = Database(
+            settings.database_url, pool_size=settings.lanes + len(LOOPS) + 2, application_name="sendonce worker"
+        )
+        self._vault = Vault(settings.encryption_keys)
+        self._stopping = threading.Event()
+        self._work_there = threading.Event()
+        self._submitter = Submitter(self._database, self._vault, request_timeout=settings.request_timeout_seconds)
+        self._pool = ThreadPoolExecutor(settings.in_flight, thread_name_prefix="submit")
+        self._lanes: list[Lane] = []
+        self._loops: list[Loop] = []
+        self._sending_allowed = False
+
+    def run(self) -> None:
+        """Work until :meth:`stop` is called; then finish what is in flight and give the rest back."""
+        self._register()
+        self._check_place()
+        log.info(Action.WORKER_STARTED, worker=self.identity.name, loops=list(self._only))
+        threads = self._threads()
+        for thread in threads:
+            thread.start()
+        while not self._stopping.wait(HEARTBEAT):
+            self._beat()
+        log.info(Action.WORKER_STOPPING, worker=self.identity.name, in_flight=self._in_flight())
+        self._work_there.set()
+        for thread in threads:
+            while thread.is_alive():  # it goes on beating until the last call has ended
+                thread.join(HEARTBEAT)
+                self._beat()
+        self._pool.shutdown()
+        self._submitter.close()
+        self._deregister()
+        self._database.close()
+        log.info(Action.WORKER_STOPPED, worker=self.identity.name)
+
+    def stop(self) -> None:
+        """Ask the worker to end. Returns at once."""
+        self._stopping.set()
+        self._work_there.set()
+
+    # ── the loops ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _threads(self) -> list[threading.Thread]:
+        s = self._settings
+        threads: list[threading.Thread] = []
+        steps: dict[str, tuple[Callable[[], bool], float]] = {
+            "relay": (self._relay, s.poll_seconds),
+            "reconcile": (self._reconcile, max(s.poll_seconds, s.lease_seconds / 30)),
+            "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
+            "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
+        }
+        for name, (step, wait) in steps.items():
+            if name in self._only:
+                threads.append(Loop(name, step, wait=wait, stopping=self._stopping))
+        if "dispatch" in self._only:
+            self._lanes = [self._lane(i) for i in range(s.lanes)]
+            threads += self._lanes
+        return threads
+
+    def _lane(self, number: int) -> Lane:
+        s = self._settings
+        return Lane(
+            self._database,
+            self.identity.id,
+            self._submitter,
+            self._pool,
+            places=max(s.in_flight // s.lanes, 1),
+            set_size=s.set_size,
+            lease=timedelta(seconds=s.lease_seconds),
+            windows=Windows(
+                submit=timedelta(seconds=s.submit_window_seconds),
+                request=timedelta(seconds=s.request_timeout_seconds),
+                margin=min(MARGIN, timedelta(seconds=s.lease_seconds / 4)),
+            ),
+            backoff=Backoff(timedelta(seconds=s.retry_seconds)),
+            breaker=timedelta(seconds=s.retry_seconds),
+            poll=s.poll_seconds,
+            wake=self._work_there,
+            stopping=self._stopping,
+            may_send=lambda: self._sending_allowed,
+            name=f"dispatch-{number}",
+        )
+
+    def _relay(self) -> bool:
+        with self._database.transaction() as connection:
+            relayed = outbox.relay(connection, self._vault, limit=self._settings.relay_batch, worker=self.identity.id)
+        if relayed.won:
+            self._work_there.set()
+        return relayed.won + relayed.later + relayed.dead > 0
+
+    def _sweep(self) -> bool:
+        with self._database.transaction() as connection:
+            swept = sweep(connection)
+        return swept.given_back + swept.doubted + swept.held + swept.cancelled > 0
+
+    def _reconcile(self) -> bool:
+        with self._database.transaction() as connection:
+            match_again(connection, after=0)
+        with self._database.transaction() as connection:
+            done = reconcile(connection, submit_window=timedelta(seconds=self._settings.submit_window_seconds))
+        if done.released:
+            self._work_there.set()
+        return done.released + done.held + done.cancelled + done.failed > 0
+
+    def _roll_up(self) -> bool:
+        with self._database.transaction(durable=False) as connection:
+            return roll_up(connection) > 0
+
+    # ── being known ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _register(self) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "insert into sendonce.workers (id, name, version, loops) values (%s, %s, %s, %s)",
+                (self.identity.id, self.identity.name, __version__, list(self._only)),
+            )
+
+    def _beat(self) -> None:
+        try:
+            self._check_place()
+            with self._database.transaction(durable=False) as connection:
+                connection.execute(
+                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s where id = %s",
+                    (self._in_flight(), self.identity.id),
+                )
+        except DATABASE_TROUBLE:
+            log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)
+
+    def _check_place(self) -> None:
+        """Send only where the ledger knows it is at home (DESIGN §5.22)."""
+        with self._database.transaction() as connection:
+            allowed = place.may_send(connection, self._settings.environment)
+        if self._sending_allowed and not allowed:
+            log.error(Action.SENDING_OFF, worker=self.identity.name)
+        self._sending_allowed = allowed
+
+    def _deregister(self) -> None:
+        try:
+            with self._database.transaction() as connection:
+                connection.execute(
+                    "update sendonce.workers set stopped_at = now(), heartbeat_at = now(), in_flight = 0 where id = %s",
+                    (self.identity.id,),
+                )
+        except DATABASE_TROUBLE:
+            log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)
+
+    def _in_flight(self) -> int:
+        return sum(lane.in_flight for lane in self._lanes)

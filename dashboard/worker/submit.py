@@ -1,0 +1,100 @@
+"""Submit: one call to a provider for one started attempt, and its outcome in the ledger's words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from dashboard.ledger import contents
+from dashboard.ledger.accounts import Account, read_account
+from dashboard.ledger.attempts import Finished, Started
+from dashboard.ledger.database import Database
+from dashboard.ledger.vault import Unreadable, Vault
+from dashboard.outcomes import as_finished
+from dashboard.providers import provider
+from dashboard.providers.base import Ambiguous, Channel, Deadline, Message, NeverWritten, Outcome, Outgoing
+
+REREAD_AFTER = 30.0
+"""Seconds after which an account's settings are read again."""
+
+
+@dataclass(slots=True)
+class _Open:
+    account: Account
+    channel: Channel
+    read_at: float
+
+
+class Submitter:
+    """Opens the channels of accounts as they are needed. Shared by the threads of one worker."""
+
+    def __init__(self, database: Database, vault: Vault, *, request_timeout: float) -> None:
+        self._database = database
+        self._vault = vault
+        self._request_timeout = request_timeout
+        self._open: dict[UUID, _Open] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, started: Started, deadline: Deadline) -> Finished:
+        """Make the call. Whatever happens is an outcome, never an exception."""
+        began = time.monotonic()
+        outcome = self._outcome(started, deadline)
+        return as_finished(started, outcome, round((time.monotonic() - began) * 1000))
+
+    def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
+        try:
+            outgoing = self._outgoing(started, deadline)
+            channel = self._channel(started.account_id)
+        except Unreadable as error:
+            return NeverWritten(str(error))
+        except Exception as error:  # an account that cannot be used: the database away, a bad setting
+            return NeverWritten(f"the account's channel could not be opened ({type(error).__name__})")
+        try:
+            return channel.submit(outgoing)
+        except Exception as error:  # a bug of an adapter: where in the call it happened nobody knows
+            return Ambiguous(error_class="adapter_error", reason=type(error).__name__)
+
+    def _outgoing(self, started: Started, deadline: Deadline) -> Outgoing:
+        body = contents.opened(self._vault, started.send_id, started.body)
+        return Outgoing(
+            send_id=started.send_id,
+            attempt=started.n,
+            address=self._vault.decrypt(started.address, started.send_id.bytes).decode(),
+            recipient_name=body["name"],
+            message=Message(
+                sender=body["from"],
+                subject=body["subject"],
+                reply_to=body["reply_to"],
+                text=body["text"],
+                html=body["html"],
+                headers=body["headers"],
+                date=started.recorded_at,
+            ),
+            deadline=deadline,
+        )
+
+    def _channel(self, account_id: UUID) -> Channel:
+        opened = self._open.get(account_id)
+        if opened and time.monotonic() - opened.read_at < REREAD_AFTER:
+            return opened.channel
+        with self._lock:
+            opened = self._open.get(account_id)
+            if opened and time.monotonic() - opened.read_at < REREAD_AFTER:
+                return opened.channel
+            with self._database.transaction(durable=False) as connection:
+                account = read_account(connection, self._vault, account_id)
+            if account is None:
+                raise LookupError("the account is gone")
+            if opened and opened.account == account:
+                opened.read_at = time.monotonic()
+                return opened.channel
+            channel = provider(account.provider).open_channel(account.settings, request_timeout=self._request_timeout)
+            self._open[account_id] = _Open(account, channel, time.monotonic())
+            return channel
+
+    def close(self) -> None:
+        """Drop all connections to providers."""
+        for opened in self._open.values():
+            opened.channel.close()

@@ -1,0 +1,87 @@
+"""Draws ``life-of-a-send.md`` from the table of moves: ``python -m docs.draw``. A test compares the two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dashboard.lifecycle import MOVES, OPEN_STATES, SETTLED_STATES, Move, State
+
+FILE = Path(__file__).with_name("life-of-a-send.md")
+
+HEAD = """\
+# The life of a send
+
+Drawn from `dashboard/lifecycle.py` by `python -m docs.draw`; edit that table, not this page.
+
+A send is in one of eight states. While it is *open* (pending, claimed, unknown, held) it has a work row, and that row
+alone decides who may do what; it is *settled* once it is accepted, failed, suppressed or cancelled. Accepted,
+suppressed and cancelled are final: nothing brings such a send to a provider again. Only a person's replay opens a
+failed one.
+
+```mermaid
+"""
+
+BETWEEN = """\
+```
+
+What became of a message after a provider took it (delivered, bounced, complained) is a fact of its own beside the
+state, and moves nothing. What evidence tells of a send that was suppressed or cancelled is kept as *taken*: the state
+stays.
+
+## The moves
+
+Every move is one statement on the work row, fenced by the state it starts from and, for a worker, by the number of its
+claim. Each leaves a row of history, but for the straight path (record, claim, accept by the answer), whose facts stand
+in the send and its attempt.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + diagram() + BETWEEN + table()
+
+
+def diagram() -> str:
+    """A Mermaid state diagram: open states in one box, an arrow for each pair, with all its moves."""
+    lines = ["stateDiagram-v2", "    direction LR", "    state open {"]
+    lines += [f"        {state}" for state in OPEN_STATES]
+    lines += ["    }"]
+    for (before, after), names in _arrows().items():
+        lines.append(f"    {before or '[*]'} --> {after}: {', '.join(names)}")
+    lines += [f"    {state} --> [*]" for state in SETTLED_STATES if not _leaves(state)]
+    return "\n".join(lines) + "\n"
+
+
+def _arrows() -> dict[tuple[State | None, State], list[str]]:
+    arrows: dict[tuple[State | None, State], list[str]] = {}
+    for move in MOVES:
+        for before in move.from_states:
+            for after in move.to_states:
+                arrows.setdefault((before, after), []).append(_words(move.name))
+    return arrows
+
+
+def _leaves(state: State) -> bool:
+    """Some move of a person leads out of this state."""
+    return any(state in move.from_states and set(move.to_states) & set(OPEN_STATES) for move in MOVES)
+
+
+def table() -> str:
+    """The moves as a Markdown table."""
+    lines = ["| move | from | to | made by | when |", "|---|---|---|---|---|"]
+    return "\n".join(lines + [_line(move) for move in MOVES]) + "\n"
+
+
+def _line(move: Move) -> str:
+    before = ", ".join(str(state) for state in move.from_states if state) or "–"
+    after, makers = ", ".join(move.to_states), ", ".join(move.made_by)
+    return f"| {_words(move.name)} | {before} | {after} | {makers} | {move.when} |"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+if __name__ == "__main__":
+    FILE.write_text(page())

@@ -1,0 +1,104 @@
+"""The application served on a port of this machine, and Chromium to look at it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from werkzeug.serving import make_server
+
+from tests.web.conftest import PASSWORD, House
+from tests.web.conftest import house as house  # the fixtures of the pages, on the same application
+from tests.web.conftest import password_hash as password_hash
+
+TOP = Path(__file__).resolve().parents[2]
+AXE = TOP / "node_modules" / "axe-core" / "axe.min.js"
+
+FLAGS = [
+    "--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run", "--disable-default-apps",
+]  # fmt: skip
+
+
+@dataclass
+class Visit:
+    """Somebody's window on the application; ``complaints`` is what the browser reported."""
+
+    page: Page
+    address: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> None:
+        """Go to a page."""
+        self.page.goto(self.address + path)
+
+    def log_in(self, login: str) -> None:
+        """By the form."""
+        self.open("/login")
+        self.page.fill("#login", login)
+        self.page.fill("#password", PASSWORD)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url(self.address + "/")
+
+    def search(self, text: str) -> None:
+        """Type into the box and press Enter."""
+        self.page.fill("#q", text)
+        self.page.press("#q", "Enter")
+
+    def axe(self) -> list[str]:
+        """What axe finds wrong with the page as it stands."""
+        self.page.evaluate(AXE.read_text())
+        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        found: dict[str, Any] = self.page.evaluate("rules => axe.run(document, {runOnly: rules})", rules)
+        return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
+
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than the window."""
+        width: int = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        return width
+
+
+@pytest.fixture(scope="session")
+def chromium(requires_program: Callable[[str], str]) -> Iterator[Browser]:
+    """The system's Chromium, without a window."""
+    path = requires_program("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(house: House, chromium: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open a window: ``visit(width=390, color_scheme="dark")``."""
+    server = make_server("127.0.0.1", 0, house.app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    contexts = []
+
+    def enter(*, width: int = 1440, **options: Any) -> Visit:
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, timezone_id="Asia/Tokyo", locale="en-GB", **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        window = Visit(page, f"http://127.0.0.1:{server.server_port}")
+        page.on("pageerror", lambda error: window.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda line: window.complaints.append(line.text) if line.type in ("error", "warning") else None,
+        )
+        return window
+
+    yield enter
+    for context in contexts:
+        context.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -1,0 +1,166 @@
+"""The timeline: oldest first, in lanes, repeats folded, nothing inferred."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from dashboard.insight.timeline import Entry, Lane, timeline
+from dashboard.ledger.trace import read_trace
+from dashboard.lifecycle import Reason
+from tests.factories import Factory, at
+
+
+def entries(factory: Factory, send: UUID) -> list[Entry]:
+    trace = read_trace(factory.connection, factory.workspace, send)
+    assert trace is not None
+    return timeline(trace)
+
+
+def of_lane(factory: Factory, send: UUID, lane: Lane) -> list[Entry]:
+    return [entry for entry in entries(factory, send) if entry.lane == lane]
+
+
+def test_the_straight_path_is_told_from_the_send_and_its_attempt_alone(factory: Factory) -> None:
+    found = entries(factory, factory.accepted())
+    assert [(entry.lane, entry.what) for entry in found] == [
+        ("trigger", "Triggered"),
+        ("trigger", "Asked for"),
+        ("delivery", "Recorded as a new send"),
+        ("claim", "Claimed"),
+        ("attempt", "Attempt 1: handing over to Resend"),
+        ("attempt", "Attempt 1: accepted"),
+    ]
+    assert found[0].who == "order.paid evt_1"
+    assert found[3].detail == "this claim led to acceptance"
+    assert found[4].who == "host-1:4711:abcd"
+    assert "message id msg-1" in found[5].detail
+    assert not any(entry.trouble for entry in found)
+
+
+def test_entries_come_oldest_first(factory: Factory) -> None:
+    send = factory.held()
+    factory.event(send, "opened", occurred=-5)
+    factory.duplicate(send, when=1)
+    times = [entry.at for entry in entries(factory, send)]
+    assert times == sorted(times)
+
+
+def test_duplicates_of_one_kind_are_folded_with_their_count(factory: Factory) -> None:
+    send = factory.accepted()
+    for second in (10, 11, 12):
+        factory.duplicate(send, when=second)
+    factory.duplicate(send, when=13, trigger_id="evt_2")
+    found = of_lane(factory, send, Lane.DELIVERY)[1:]
+    assert [(entry.who, entry.count) for entry in found] == [("order.paid evt_1", 3), ("order.paid evt_2", 1)]
+    assert (found[0].at, found[0].until) == (at(10), at(12))
+
+
+def test_a_mismatch_stands_out_and_says_what_differed(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.duplicate(send, when=10, verdict="mismatch", difference=["content", "address"])
+    entry = of_lane(factory, send, Lane.DELIVERY)[-1]
+    assert entry.trouble
+    assert entry.what == "Asked for again with other content under the same key: refused"
+    assert "other content and address" in entry.detail
+
+
+def test_repeats_of_an_event_are_counted(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.event(send, "delivered", occurred=5, repeats=2, other_ids=1)
+    assert [entry.count for entry in of_lane(factory, send, Lane.EVENT)] == [4]
+
+
+def test_an_event_that_came_before_our_own_answer_says_so(factory: Factory) -> None:
+    send = factory.accepted(started=2, answered=9)
+    factory.event(send, "accepted", occurred=3, received=4)
+    factory.event(send, "delivered", occurred=10, received=11)
+    before, after = of_lane(factory, send, Lane.EVENT)
+    assert "before the answer to our own call" in before.detail
+    assert after.detail == ""
+
+
+def test_an_event_that_was_long_under_way_says_so(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.event(send, "delivered", occurred=5, received=605)
+    assert of_lane(factory, send, Lane.EVENT)[0].detail == "received 10 min later"
+
+
+def test_an_unanswered_attempt_that_was_settled_later_shows_both(factory: Factory) -> None:
+    send = factory.unknown()
+    factory.settle(send, "accepted", Reason.EVENT, when=50)
+    factory.connection.execute(
+        "update sendonce.attempts set status = 'accepted', settled_by = 'event', finished_at = %s", (at(50),)
+    )
+    found = of_lane(factory, send, Lane.ATTEMPT)
+    assert [(entry.at, entry.what, entry.trouble) for entry in found] == [
+        (at(2), "Attempt 1: handing over to Resend", False),
+        (at(32), "Attempt 1: no answer, it may have been taken", True),
+        (at(50), "Attempt 1: turned out accepted", False),
+    ]
+    assert "told by an event" in found[2].detail
+
+
+def test_a_persons_decision_is_told_once_with_its_reason(factory: Factory) -> None:
+    send = factory.held()
+    factory.decision(send, "cancel", when=2000, after="cancelled", reason="they got it by hand")
+    factory.settle(send, "cancelled", Reason.CANCELLED_BY_PERSON, when=2000)
+    factory.move(
+        send,
+        "cancel",
+        "held",
+        "cancelled",
+        Reason.CANCELLED_BY_PERSON,
+        when=2000.01,
+        made_by="person",
+        user_id=factory.person,
+    )
+    found = of_lane(factory, send, Lane.PERSON)
+    assert [(entry.what, entry.who, entry.detail) for entry in found] == [
+        ("Decided: cancel it", "Ada", "they got it by hand")
+    ]
+
+
+def test_a_person_who_counts_it_as_accepted_wins_no_claim(factory: Factory) -> None:
+    send = factory.held()
+    factory.settle(send, "accepted", Reason.MARKED_BY_PERSON, when=2000)
+    factory.connection.execute(
+        "update sendonce.attempts set status = 'accepted', settled_by = 'person', finished_at = %s", (at(2000),)
+    )
+    found = entries(factory, send)
+    assert "this claim led to acceptance" not in [entry.detail for entry in found]
+    assert found[-1].what == "Attempt 1: counted as accepted by a person"
+
+
+def test_a_move_says_why_and_when_the_next_try_is(factory: Factory) -> None:
+    send = factory.pending(claim_at=130, reason=Reason.REFUSED_FOR_NOW)
+    factory.move(
+        send, "retry_later", "claimed", "pending", Reason.REFUSED_FOR_NOW, when=10, worker=factory.worker, attempt=1,
+        next_try_at=at(130),
+    )  # fmt: skip
+    entry = of_lane(factory, send, Lane.ATTEMPT)[0]
+    assert entry.what == "Waits for its next try"
+    assert entry.detail == "the provider refused it for now; next try 2 min later"
+
+
+def test_one_claim_after_another_is_told_with_its_number(factory: Factory) -> None:
+    send = factory.settled("accepted", Reason.ANSWERED, settled=200, attempts=2)
+    other = factory.add("workers", id=uuid4(), name="host-2:1:ef", version="0.1.0", loops=["dispatch"])
+    factory.attempt(send, n=1, finished=3, status="rejected", worker=other)
+    factory.attempt(send, n=2, started=100, finished=101, status="accepted")
+    found = of_lane(factory, send, Lane.CLAIM)
+    assert [(entry.what, entry.who, bool(entry.detail)) for entry in found] == [
+        ("Claimed, claim 1", "host-2:1:ef", False),
+        ("Claimed, claim 2", "host-1:4711:abcd", True),
+    ]
+
+
+def test_a_second_message_id_and_a_taken_cancel_stand_out(factory: Factory) -> None:
+    send = factory.cancelled()
+    factory.connection.execute("update sendonce.sends set taken_at = %s", (at(90),))
+    factory.add(
+        "second_message_ids", send_id=send, account_id=factory.account, provider_message_id="m2", seen_at=at(80)
+    )
+    second, taken = entries(factory, send)[-2:]
+    assert (second.trouble, taken.trouble) == (True, True)
+    assert second.evidence == "message id m2"
+    assert taken.what == "Turned out taken by the provider, though cancelled"

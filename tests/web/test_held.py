@@ -1,0 +1,120 @@
+"""Deciding about held sends."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from tests.web.conftest import Browser, House
+
+
+def decide(browser: Browser, send: UUID, decision: str, reason: str = "The provider's log shows nothing") -> int:
+    """Open the page, choose, give a reason, send."""
+    return send_form(browser, send, form(browser, send), decision, reason)
+
+
+def form(browser: Browser, send: UUID) -> dict[str, str]:
+    """The hidden fields of the decision's form."""
+    page = browser.get(f"/held/{send}").text
+    return dict(re.findall(r'name="(hold_id|evidence)" value="(\d+)"', page))
+
+
+def send_form(browser: Browser, send: UUID, hidden: dict[str, str], decision: str, reason: str) -> int:
+    """Send the form as it was opened."""
+    return browser.post(f"/held/{send}", decision=decision, reason=reason, **hidden).status_code
+
+
+def test_the_queue_shows_what_waits_and_the_navigation_counts_it(house: House) -> None:
+    sends = [house.factory.held(), house.factory.held_late()]
+    house.commit()
+    page = house.browser("operator").get("/held").text
+    assert all(f"/held/{send}" in page for send in sends)
+    assert 'id="held-count">2<' in page
+
+
+def test_each_decision_moves_the_send_and_says_so(house: House) -> None:
+    ends = {"resend": "pending", "mark_accepted": "accepted", "cancel": "cancelled"}
+    sends = {decision: house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000) for decision in ends}
+    house.commit()
+    browser = house.browser("operator")
+    for decision, send in sends.items():
+        assert decide(browser, send, decision) == 303
+        assert 'role="status"' in browser.get(f"/sends/{send}").text
+    states = dict(
+        house.rows(
+            "select s.id, coalesce(w.state::text, s.state::text) from sendonce.sends s"
+            " left join sendonce.work w on w.send_id = s.id"
+        )
+    )
+    assert states == {send: ends[decision] for decision, send in sends.items()}
+    made = house.rows("select decision::text, reason, user_id from sendonce.decisions order by id")
+    assert made == [(decision, "The provider's log shows nothing", house.people["operator"]) for decision in ends]
+    audited = house.rows("select action from sendonce.audit where action like 'held.%%' order by id")
+    assert audited == [(f"held.{decision}",) for decision in ends]
+
+
+def test_a_decision_needs_a_choice_and_a_reason(house: House) -> None:
+    send = house.factory.held()
+    house.commit()
+    browser = house.browser("operator")
+    assert decide(browser, send, "cancel", reason="  ") == 409
+    assert decide(browser, send, "") == 422
+    assert house.rows("select state::text from sendonce.work") == [("held",)]
+
+
+def test_of_two_people_at_once_the_second_is_told_who_was_first(house: House) -> None:
+    send = house.factory.held()
+    house.commit()
+    first, second = house.browser("operator"), house.browser("admin")
+    theirs = form(second, send)
+    assert decide(first, send, "cancel", "Customer has it already") == 303
+    response = second.post(f"/held/{send}", decision="mark_accepted", reason="I saw it", **theirs)
+    assert response.status_code == 409
+    assert "somebody decided already" in response.text
+    assert "The operator" in response.text
+    assert "Customer has it already" in response.text
+    assert house.rows("select decision::text from sendonce.decisions") == [("cancel",)]
+
+
+def test_a_decision_on_old_evidence_is_refused(house: House) -> None:
+    send = house.factory.held()
+    house.commit()
+    browser = house.browser("operator")
+    hidden = form(browser, send)
+    with house.database.transaction() as connection:
+        connection.execute("update sendonce.work set evidence = evidence + 1")
+    assert send_form(browser, send, hidden, "cancel", "old news") == 409
+    assert decide(browser, send, "cancel", "looked again") == 303
+
+
+def test_a_hold_without_attempt_offers_only_release_or_cancel(house: House) -> None:
+    send = house.factory.held_late()
+    house.commit()
+    page = house.browser("operator").get(f"/held/{send}").text
+    assert "Release it" in page
+    assert 'value="mark_accepted"' not in page
+
+
+def test_what_may_still_be_running_cannot_be_released_yet(house: House) -> None:
+    send = house.factory.held()
+    house.factory.connection.execute(
+        "update sendonce.work set settled_after = %s", (datetime.now(UTC) + timedelta(hours=1),)
+    )
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get(f"/held/{send}").text
+    assert re.search(r'value="resend"[^>]*disabled', page)
+    assert decide(browser, send, "resend") == 409
+
+
+def test_the_queue_goes_page_by_page(house: House) -> None:
+    for number in range(55):
+        house.factory.held(key=f"k{number:02}", opened=1832 + number)
+    house.commit()
+    browser = house.browser("operator")
+    first = browser.get("/held").text
+    assert "k00" in first
+    assert "k54" not in first
+    (newer,) = re.findall(r'href="(/held\?after=[^"]+)"', first)
+    assert "k54" in browser.get(newer).text

@@ -1,0 +1,338 @@
+"""Provider events come in: verified, stored, folded, committed, and only then answered (DESIGN §5.15 and §5.16)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import itertools
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask import Flask
+from werkzeug.serving import make_server
+from werkzeug.test import TestResponse
+
+from dashboard.identity import send_id
+from dashboard.ledger.database import Database
+from dashboard.ledger.recording import record
+from dashboard.ledger.requests import read_request
+from dashboard.lifecycle import EventType
+from dashboard.providers import PROVIDERS
+from dashboard.providers.base import ProviderEvent, Unreadable, Webhook
+from dashboard.settings import Settings
+from dashboard.web import create_app
+from tests.place import KEYS, WEBHOOK_SECRET, Place
+
+KEY = "receipt:order_84721:recipient_2045:receipt-v3"
+
+
+def signed(body: bytes, *, message_id: str = "msg_1", secret: str = WEBHOOK_SECRET) -> dict[str, str]:
+    """The headers of an authentic request."""
+    timestamp = str(int(datetime.now(UTC).timestamp()))
+    key = base64.b64decode(secret.removeprefix("whsec_") + "==")
+    signature = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
+    return {
+        "svix-id": message_id,
+        "svix-timestamp": timestamp,
+        "svix-signature": f"v1,{base64.b64encode(signature).decode()}",
+    }
+
+
+def event(kind: str = "email.delivered", **data: Any) -> bytes:
+    """The body of one of Resend's requests."""
+    content = {"email_id": "49a3", "to": ["ada@example.com"], "subject": "Your receipt"} | data
+    return json.dumps({"type": kind, "created_at": "2026-11-30T09:00:05.000Z", "data": content}).encode()
+
+
+@dataclass
+class Hook:
+    """The webhook address of an account."""
+
+    app: Flask
+    place: Place
+
+    def post(self, body: bytes, headers: dict[str, str] | None = None, *, account: UUID | None = None) -> TestResponse:
+        """One authentic request, unless ``headers`` say otherwise."""
+        path = f"/webhooks/{account or self.place.account}"
+        return self.app.test_client().post(path, data=body, headers=signed(body) if headers is None else headers)
+
+    def send(self, key: str = KEY) -> UUID:
+        """A recorded send, which a worker's provider accepted as ``49a3``."""
+        raw = {
+            "mailstream": "receipts", "key": key, "recipient": {"id": "r", "address": "ada@example.com"},
+            "trigger": {"type": "order.paid", "id": "evt_991"},
+            "message": {"from": "shop@example.com", "subject": "Your receipt", "text": "Thank you"},
+        }  # fmt: skip
+        request = read_request(raw, workspace_id=self.place.workspace, source="api", asked_at=datetime.now(UTC))
+        with self.place.database.transaction() as connection:
+            return record(connection, self.place.vault, [request])[0].send_id
+
+    def state(self, send: UUID) -> tuple[str, str | None]:
+        """State and delivery of a send."""
+        row = self.place.one("select state::text, delivery::text from sendonce.sends where id = %s", send)
+        return row["state"], row["delivery"]
+
+
+def app_on(database: Database, place: Place) -> Flask:
+    settings = Settings(database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS)
+    return create_app(settings, database, place.vault)
+
+
+@pytest.fixture
+def hook(database_url: str) -> Iterator[Hook]:
+    """A workspace with an account at Resend."""
+    database = Database(database_url)
+    place = Place(database)
+    yield Hook(app_on(database, place), place)
+    database.close()
+
+
+def test_an_event_is_stored_and_folded_when_it_is_answered(hook: Hook) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    answer = hook.post(event())
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+    assert "Set-Cookie" not in answer.headers
+    assert hook.state(send) == ("accepted", "delivered")
+    stored = hook.place.one("select event_id, event_type::text, matched_by, account_id from sendonce.events")
+    assert stored == {
+        "event_id": "msg_1", "event_type": "delivered", "matched_by": "provider_message_id",
+        "account_id": hook.place.account,
+    }  # fmt: skip
+
+
+def test_the_raw_event_is_kept_encrypted(hook: Hook) -> None:
+    body = event()
+    hook.post(body)
+    row = hook.place.one("select raw, fact from sendonce.unmatched")
+    assert b"ada@example.com" not in row["raw"]
+    assert hook.place.vault.decrypt(row["raw"], row["fact"]) == body
+
+
+def test_rule_15_a_repeated_event_is_counted_and_changes_nothing(hook: Hook) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    for _ in range(3):
+        assert hook.post(event()).status_code == 200
+    assert hook.place.one("select repeats, other_ids from sendonce.events") == {"repeats": 2, "other_ids": 0}
+    assert hook.post(event(), signed(event(), message_id="msg_2")).status_code == 200
+    assert hook.place.one("select repeats, other_ids from sendonce.events") == {"repeats": 2, "other_ids": 1}
+    assert hook.state(send) == ("accepted", "delivered")
+
+
+def test_rule_15_a_request_that_is_not_the_providers_is_401_and_nothing_is_stored(hook: Hook) -> None:
+    other = signed(event(), secret="whsec_" + base64.b64encode(b"o" * 24).decode())
+    for headers in ({}, other, signed(event(subject="changed"))):
+        assert hook.post(event(), headers).status_code == 401
+    assert [hook.place.count(table) for table in ("events", "unmatched", "dead_letters")] == [0, 0, 0]
+
+
+def test_rule_15_a_malformed_request_becomes_a_dead_letter_and_is_answered_200(hook: Hook) -> None:
+    for body in (b"not json", b'{"type": "email.delivered"}', b"[]"):
+        assert hook.post(body).status_code == 200
+    rows = hook.place.all("select * from sendonce.dead_letters order by id")
+    assert [hook.place.vault.decrypt(row["payload"], hook.place.account.bytes) for row in rows] == [
+        b"not json", b'{"type": "email.delivered"}', b"[]",
+    ]  # fmt: skip
+    assert {(row["source"], row["account_id"], row["workspace_id"]) for row in rows} == {
+        ("webhook", hook.place.account, hook.place.workspace)
+    }
+    assert all(row["reason"].startswith("malformed: ") for row in rows)
+
+
+def test_rule_15_an_unknown_account_is_404(hook: Hook) -> None:
+    assert hook.post(event(), account=uuid4()).status_code == 404
+    assert hook.app.test_client().post("/webhooks/no-id", data=b"").status_code == 404
+
+
+def test_rule_15_a_database_that_is_away_is_503_so_that_the_provider_comes_again(hook: Hook) -> None:
+    away = Database("postgresql://127.0.0.1:1/nothing")
+    answer = app_on(away, hook.place).test_client().post(
+        f"/webhooks/{hook.place.account}", data=event(), headers=signed(event())
+    )  # fmt: skip
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")
+    away.close()
+
+
+def test_rule_15_trouble_of_ours_is_503_and_never_another_4xx(hook: Hook, capsys: pytest.CaptureFixture[str]) -> None:
+    hook.place.run("update sendonce.accounts set secrets = 'x' || secrets")
+    assert hook.post(event()).status_code == 503, "its secrets cannot be decrypted"
+    hook.place.run("update sendonce.accounts set secrets = null, provider = 'pigeon'")
+    assert hook.post(event()).status_code == 503, "its provider is not known"
+    assert "ada@example.com" not in "".join(capsys.readouterr())
+
+
+def test_rule_15_a_body_over_the_limit_is_ours_to_allow(hook: Hook) -> None:
+    assert hook.post(b"x" * 20_000_001).status_code == 503
+    assert hook.place.count("dead_letters") == 0
+
+
+def test_rule_15_while_the_ledger_cannot_commit_nothing_is_answered_with_200(hook: Hook) -> None:
+    hook.place.run(
+        "create function refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'no' using errcode = 'disk_full'; end $$"
+    )
+    hook.place.run(
+        "create constraint trigger refuse after insert on sendonce.unmatched"
+        " deferrable initially deferred for each row execute function refuse()"
+    )
+    assert hook.post(event()).status_code == 503
+    assert hook.place.count("unmatched") == 0
+    hook.place.run("drop trigger refuse on sendonce.unmatched")
+    assert hook.post(event()).status_code == 200
+    assert hook.place.count("unmatched") == 1
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_rule_15_events_in_any_order_give_the_same_send(hook: Hook, order: tuple[int, ...]) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    bodies = [event("email.sent"), event("email.delivered"), event("email.complained")]
+    for i in order:
+        assert hook.post(bodies[i], signed(bodies[i], message_id=f"msg_{i}")).status_code == 200
+    assert hook.state(send) == ("accepted", "complained")
+    assert hook.place.one("select scope::text, suppressed from sendonce.suppressions") == {
+        "scope": "bulk", "suppressed": True,
+    }  # fmt: skip
+
+
+def test_rule_16_an_event_matches_only_its_own_workspace(hook: Hook) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    other = Place(hook.place.database, name="other")
+    body = event(tags={"send_id": str(send)})
+    assert hook.post(body, account=other.account).status_code == 200
+    assert hook.state(send) == ("accepted", None), "neither our id nor the message id leads into another workspace"
+    assert hook.place.one("select workspace_id, account_id from sendonce.unmatched") == {
+        "workspace_id": other.workspace, "account_id": other.account,
+    }  # fmt: skip
+    assert hook.post(body).status_code == 200
+    assert hook.state(send) == ("accepted", "delivered")
+
+
+def test_rule_16_an_event_never_matches_by_its_recipient(hook: Hook) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    assert hook.post(event(email_id="another")).status_code == 200
+    assert hook.state(send) == ("accepted", None)
+    assert hook.place.count("unmatched") == 1
+
+
+def test_an_event_that_comes_before_its_send_is_kept_for_it(hook: Hook) -> None:
+    made = send_id(hook.place.workspace, "receipts", KEY)
+    assert hook.post(event(tags={"send_id": str(made)})).status_code == 200
+    assert hook.place.count("unmatched") == 1
+    hook.send()
+    hook.place.send_all("never asked")
+    assert hook.state(made) == ("accepted", "delivered")
+    assert (hook.place.count("unmatched"), hook.place.count("attempts")) == (0, 0)
+
+
+def test_what_is_no_event_of_ours_is_answered_and_not_stored(hook: Hook) -> None:
+    for kind in ("email.received", "domain.updated", "contact.created"):
+        assert hook.post(event(kind)).status_code == 200
+    assert [hook.place.count(table) for table in ("events", "unmatched", "dead_letters")] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_provider_that_looks_whether_anybody_is_there_finds_somebody(hook: Hook, method: str) -> None:
+    client = hook.app.test_client()
+    assert client.open(f"/webhooks/{hook.place.account}", method=method).status_code == 200
+    assert client.open(f"/webhooks/{uuid4()}", method=method).status_code == 404
+
+
+@dataclass(frozen=True)
+class Several:
+    """A provider that tells several facts at once, of which some cannot be read."""
+
+    webhook: Webhook
+    name: str = "several"
+
+    def read_webhook(self, *_: object) -> Webhook:
+        return self.webhook
+
+
+@pytest.fixture
+def tells(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> Callable[[Webhook], TestResponse]:
+    """Have the account's provider tell this; a provider is a plug, and this is one more."""
+
+    def tell(webhook: Webhook) -> TestResponse:
+        monkeypatch.setattr("dashboard.providers.PROVIDERS", (*PROVIDERS, Several(webhook)))
+        hook.place.run("update sendonce.accounts set provider = 'several'")
+        return hook.post(b"all of it")
+
+    return tell
+
+
+def fact(name: str, **members: Any) -> ProviderEvent:
+    return ProviderEvent(event_type=EventType.DELIVERED, event_id=name, raw=name.encode(), **members)
+
+
+def test_rule_15_unreadable_parts_become_dead_letters_and_the_good_ones_are_stored(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    told = Webhook(events=(fact("a"), fact("b", url="u")), unreadable=(Unreadable(b"part", "no type"),))
+    assert tells(told).status_code == 200
+    rows = hook.place.all("select event_id from sendonce.unmatched order by event_id")
+    assert [row["event_id"] for row in rows] == ["a", "b"]
+    letter = hook.place.one("select payload, reason from sendonce.dead_letters")
+    assert (hook.place.vault.decrypt(letter["payload"], hook.place.account.bytes), letter["reason"]) == (
+        b"part", "no type",
+    )  # fmt: skip
+
+
+def test_rule_15_an_event_that_the_database_refuses_spoils_no_other(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    assert tells(Webhook(events=(fact("a"), fact("NUL \0", url="u"), fact("c", url="v")))).status_code == 200
+    rows = hook.place.all("select event_id from sendonce.unmatched order by event_id")
+    assert [row["event_id"] for row in rows] == ["a", "c"]
+    letter = hook.place.one("select payload, reason from sendonce.dead_letters")
+    assert hook.place.vault.decrypt(letter["payload"], hook.place.account.bytes) == b"NUL \0"
+    assert letter["reason"].startswith("the ledger refused it: ")
+
+
+def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:
+    send = hook.send()
+    hook.place.send_all("49a3")
+    server = make_server("127.0.0.1", 0, hook.app, threaded=True)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    statuses: list[int] = []
+
+    def deliver(kind: str, message_id: str) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+        body = event(kind)
+        connection.request("POST", f"/webhooks/{hook.place.account}", body, signed(body, message_id=message_id))
+        answer = connection.getresponse()
+        answer.read()
+        statuses.append(answer.status)
+        connection.close()
+
+    try:
+        threads = [
+            threading.Thread(target=deliver, args=(kind, kind.replace(".", "_")))
+            for kind in ("email.sent", "email.delivered", "email.opened")
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+    assert statuses == [200] * 12
+    assert hook.state(send) == ("accepted", "delivered")
+    rows = hook.place.all("select event_type::text, repeats from sendonce.events order by 1")
+    assert [(row["event_type"], row["repeats"]) for row in rows] == [("accepted", 3), ("delivered", 3), ("opened", 3)]

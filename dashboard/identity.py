@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -34,7 +35,7 @@ def check_key(key: object) -> str:
         raise BadKey(f"the key has {len(key)} characters; at most {MAX_KEY} are allowed: shorten or hash its parts")
     if not _KEY.fullmatch(key):
         raise BadKey("a key is made of printable ASCII characters, without spaces at its ends")
-    if _ADDRESS_INSIDE.search(key):
+    if "@" in key and _ADDRESS_INSIDE.search(key):
         raise BadKey("the key contains an email address: use the recipient's id instead, keys are kept for ever")
     return key
 
@@ -55,9 +56,11 @@ def fingerprint(message: Mapping[str, object], recipient_id: str) -> bytes:
 
     Absent and null fields are alike. Raises ValueError for what JSON cannot hold (NaN, lone surrogates, huge integers).
     """
-    seen: dict[str, object] = {
-        name: message[name] for name in SEEN_BY_RECIPIENT if message.get(name) not in (None, {}, [])
-    }
+    seen: dict[str, object] = {}
+    for name in SEEN_BY_RECIPIENT:
+        value = message.get(name)
+        if value is not None and value != {} and value != []:
+            seen[name] = value
     seen["recipient_id"] = recipient_id
     return hashlib.sha256(canonical_json(seen)).digest()
 
@@ -67,35 +70,36 @@ def canonical_json(value: dict[str, object]) -> bytes:
     try:
         if _plain(value):
             # Only text under ASCII names: here the standard library writes the same bytes, many times as fast.
-            return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+            return _ENCODE_SORTED(value).encode()
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # it checks the types itself
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError(f"the message cannot be written as canonical JSON: {error}") from None
 
 
+_ENCODE_SORTED = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _SAFE_INTEGER = 2**53 - 1
 
 
 def _plain(value: object) -> bool:
-    match value:
-        case str() | bool() | None:
-            return True
-        case int():
-            return -_SAFE_INTEGER <= value <= _SAFE_INTEGER
-        case dict():
-            return all(isinstance(name, str) and name.isascii() and _plain(item) for name, item in value.items())
-        case list():
-            return all(map(_plain, value))
-        case _:
-            return False
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -_SAFE_INTEGER <= value <= _SAFE_INTEGER  # type: ignore[operator]  # it is an int
+    if kind is dict:
+        return all(type(name) is str and name.isascii() for name in value) and all(map(_plain, value.values()))  # type: ignore[attr-defined]
+    return kind is list and all(map(_plain, value))  # type: ignore[call-overload]
 
 
+@functools.lru_cache(maxsize=4096)
 def normal_address(address: str) -> str:
     """The form by which addresses are compared: trimmed, local part case-folded, domain in lower-case IDNA form.
 
     Dots and plus tags stay: only the receiving domain knows what they mean. Raises :class:`BadAddress`.
     """
-    trimmed = unicodedata.normalize("NFC", address.strip())
+    trimmed = address.strip()
+    if not trimmed.isascii():
+        trimmed = unicodedata.normalize("NFC", trimmed)
     if len(trimmed) > 320 or not _ADDRESS.fullmatch(trimmed):
         raise BadAddress("this is not an email address of the form name@domain")
     local, _, domain = trimmed.rpartition("@")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from dashboard.ledger.attempts import Finished, Kind, Started
 from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, Rejected, Scope
@@ -14,27 +14,34 @@ ACCOUNT_PAUSE = timedelta(minutes=5)
 
 def as_finished(started: Started, outcome: Outcome, duration_ms: int) -> Finished:
     """The outcome of a started attempt in the ledger's words. ``duration_ms``: of the call itself."""
-    plain = Finished(
+    return Finished(
         send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-        kind="accepted", duration_ms=duration_ms,
+        duration_ms=duration_ms, **_facts(outcome),
     )  # fmt: skip
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
     match outcome:
-        case Accepted(provider_message_id, request_id):
-            return replace(plain, provider_message_id=provider_message_id, request_id=request_id)
-        case Ambiguous() as doubt:
-            return replace(
-                plain, kind="ambiguous", error_class=doubt.error_class, error_code=doubt.error_code,
-                reason=doubt.reason or None, phase=doubt.phase, request_id=doubt.request_id,
-            )  # fmt: skip
-        case NeverWritten(reason, permanent):
-            return replace(plain, kind="cannot_be_written" if permanent else "never_written", reason=reason)
-        case Rejected() as refusal:
-            kind, pause = _refusal(refusal)
-            return replace(
-                plain, kind=kind, pause=pause, retry_after=refusal.retry_after_seconds, error_code=refusal.error_code,
-                error_class="refused_for_now" if refusal.retryable else "refused", reason=refusal.reason or None,
-                phase=refusal.phase, request_id=refusal.request_id,
-            )  # fmt: skip
+        case Accepted():
+            return {
+                "kind": "accepted", "provider_message_id": outcome.provider_message_id,
+                "request_id": outcome.request_id,
+            }  # fmt: skip
+        case Ambiguous():
+            return {
+                "kind": "ambiguous", "error_class": outcome.error_class, "error_code": outcome.error_code,
+                "reason": outcome.reason or None, "phase": outcome.phase, "request_id": outcome.request_id,
+            }  # fmt: skip
+        case NeverWritten():
+            kind = "cannot_be_written" if outcome.permanent else "never_written"
+            return {"kind": kind, "reason": outcome.reason}
+        case Rejected():
+            refused, pause = _refusal(outcome)
+            return {
+                "kind": refused, "pause": pause, "retry_after": outcome.retry_after_seconds,
+                "error_class": "refused_for_now" if outcome.retryable else "refused", "error_code": outcome.error_code,
+                "reason": outcome.reason or None, "phase": outcome.phase, "request_id": outcome.request_id,
+            }  # fmt: skip
 
 
 def _refusal(refusal: Rejected) -> tuple[Kind, timedelta | None]:

@@ -89,7 +89,7 @@ class Place:
         worker, windows = uuid4(), Windows()
         with self.database.transaction() as connection:
             claims = work.claim(connection, worker=worker, limit=100, lease=timedelta(minutes=1))
-            started = attempts.start(connection, worker, claims, windows).started
+            started = attempts.start(connection, worker, claims, windows)
         finished = [
             Finished(
                 send_id=s.send_id, n=s.n, claim_number=s.claim_number, account_id=s.account_id, kind="accepted",
@@ -105,7 +105,7 @@ class Place:
         worker = uuid4()
         with self.database.transaction() as connection:
             claims = work.claim(connection, worker=worker, limit=100, lease=timedelta(minutes=1))
-            started = attempts.start(connection, worker, claims, Windows()).started
+            started = attempts.start(connection, worker, claims, Windows())
             finished = [
                 Finished(send_id=s.send_id, n=s.n, claim_number=s.claim_number, account_id=s.account_id, kind=kind)
                 for s in started

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from dashboard.cli import Mistake
 from dashboard.cli.options import example, json_option
 
 
@@ -50,8 +51,12 @@ def demo(
     """
     if not headless:
         from dashboard.demo.live import show
+        from dashboard.demo.stage import StageError
 
-        show(data or Path("var/demo"), port=port, workers=workers, seed=seed, say=click.echo)
+        try:
+            show(data or Path("var/demo"), port=port, workers=workers, seed=seed, say=click.echo)
+        except StageError as error:
+            raise Mistake(str(error)) from None
         return 0
     from dashboard.demo.headless import Run, play
     from dashboard.demo.judge import as_json as in_json

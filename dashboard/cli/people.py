@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 import click
 
 from dashboard.cli import Mistake
+from dashboard.cli.ledger import ledger
 from dashboard.cli.options import example, workspace_option
 from dashboard.ledger import access, audit
-from dashboard.ledger.database import Connection, Database
 from dashboard.ledger.tables import Role
-from dashboard.settings import read_database_url
 
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of asking for it."
 )
 
 
-@click.group()
+@click.group(epilog=example("sendonce user add ada --name 'Ada Byron' --role operator", "sendonce user list"))
 def user() -> None:
     """People who may log in to the dashboard."""
 
@@ -41,7 +37,7 @@ def user() -> None:
 @password_option
 def add_user(login: str, name: str, role: str, workspace: str, password_stdin: bool) -> None:
     """Add a person, or give one that exists a role in (another) workspace."""
-    with _ledger() as connection:
+    with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
         person = access.find_person(connection, login)
         if person is None:
@@ -58,7 +54,7 @@ def add_user(login: str, name: str, role: str, workspace: str, password_stdin: b
 @user.command("list", epilog=example("sendonce user list"))
 def list_users() -> None:
     """Everybody, with their roles."""
-    with _ledger() as connection:
+    with ledger() as connection:
         people = access.list_people(connection)
     for person in people:
         roles = ", ".join(f"{one.role} in {one.workspace}" for one in person.memberships) or "no role"
@@ -69,7 +65,7 @@ def list_users() -> None:
 @click.argument("login")
 def disable_user(login: str) -> None:
     """Shut a person out, at once. What they did stays on record."""
-    with _ledger() as connection:
+    with ledger() as connection:
         access.disable_person(connection, login=login)
         audit.record(connection, audit.Action.DISABLE_USER, workspace_id=None, subject=login)
     click.echo(f"{login} cannot log in any more.")
@@ -80,13 +76,13 @@ def disable_user(login: str) -> None:
 @password_option
 def change_password(login: str, password_stdin: bool) -> None:
     """Set a new password; whoever is logged in with the old one is logged out."""
-    with _ledger() as connection:
+    with ledger() as connection:
         access.set_password(connection, login=login, password=_password(password_stdin))
         audit.record(connection, audit.Action.SET_PASSWORD, workspace_id=None, subject=login)
     click.echo(f"{login} has a new password.")
 
 
-@click.group()
+@click.group(epilog=example("sendonce token add shop-backend", "sendonce token list"))
 def token() -> None:
     """Tokens by which programs use the API of a workspace."""
 
@@ -96,7 +92,7 @@ def token() -> None:
 @workspace_option
 def add_token(name: str, workspace: str) -> None:
     """Make a token. It is printed once, and nobody can show it again."""
-    with _ledger() as connection:
+    with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
         token_id, secret = access.add_token(connection, workspace_id=workspace_id, name=name)
         audit.record(
@@ -109,7 +105,7 @@ def add_token(name: str, workspace: str) -> None:
 @workspace_option
 def list_tokens(workspace: str) -> None:
     """The tokens of a workspace, newest first."""
-    with _ledger() as connection:
+    with ledger() as connection:
         tokens = access.list_tokens(connection, access.find_workspace(connection, workspace))
     for one in tokens:
         state = f"revoked {one.revoked_at:%Y-%m-%d}" if one.revoked_at else f"since {one.created_at:%Y-%m-%d}"
@@ -121,25 +117,12 @@ def list_tokens(workspace: str) -> None:
 @workspace_option
 def revoke_token(token_id: UUID, workspace: str) -> None:
     """Revoke a token, at once."""
-    with _ledger() as connection:
+    with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
         if not access.revoke_token(connection, workspace_id=workspace_id, token_id=token_id):
             raise Mistake(f"{workspace} has no token {token_id} that is still good; see: sendonce token list")
         audit.record(connection, audit.Action.REVOKE_TOKEN, workspace_id=workspace_id, subject=token_id)
     click.echo("Revoked.")
-
-
-@contextmanager
-def _ledger() -> Iterator[Connection]:
-    """A transaction on the ledger; what it refuses is the user's mistake."""
-    database = Database(read_database_url(os.environ), pool_size=1)
-    try:
-        with database.transaction() as connection:
-            yield connection
-    except access.Refused as refusal:
-        raise Mistake(str(refusal)) from None
-    finally:
-        database.close()
 
 
 def _password(from_stdin: bool) -> str:

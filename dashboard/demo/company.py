@@ -138,11 +138,16 @@ def intents(seed: int, first: int, count: int) -> Iterator[Intent]:
 
 
 def intent(dice: random.Random, number: int) -> Intent:
-    """One email. A tenth has two triggers that overlap."""
+    """One email of any mailstream. A tenth has two triggers that overlap."""
+    stream = dice.choices(list(_INTENTS), weights=[50, 15, 15, 10, 10])[0]
+    return intent_of(stream, dice, number)
+
+
+def intent_of(stream: str, dice: random.Random, number: int) -> Intent:
+    """One email of this mailstream."""
     name = f"{dice.choice(_FIRST)}.{dice.choice(_LAST)}"
     recipient_id = f"recipient_{1000 + number}"
     address = f"{name}{number}@{dice.choice(('example.test', 'mail.example.test', 'post.example.test'))}"
-    stream = dice.choices(list(_INTENTS), weights=[50, 15, 15, 10, 10])[0]
     overlaps = dice.random() < 0.1
     return _INTENTS[stream](number, recipient_id, address, name.partition(".")[0].capitalize(), overlaps)
 

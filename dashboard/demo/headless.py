@@ -7,10 +7,8 @@ books, which are the truth about what a provider took.
 
 from __future__ import annotations
 
-import json
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +17,11 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+from dashboard.demo.children import Child, stop
 from dashboard.demo.company import Company, Intent, intents, set_up
 from dashboard.demo.judge import Summary, judge
 from dashboard.demo.queue import Warehouse
-from dashboard.demo.stage import Books, Stage, free_port, stop
+from dashboard.demo.stage import Books, Stage, free_port
 from dashboard.identity import send_id
 from dashboard.ledger.accounts import read_account
 from dashboard.ledger.database import Database
@@ -122,13 +121,9 @@ def _start_parts(stage: Stage, run: Run, company: Company, http_port: int, smtp_
     webhooks = {
         **WEBHOOKS, "url": f"{stage.url}/webhooks/{company.accounts['resend']}", "secret": company.webhook_secret
     }  # fmt: skip
-    faults = stage.folder / "faults.json"
-    faults.write_text(json.dumps({**FAULTS, "webhooks": webhooks}))
-    faults.chmod(0o600)
-    simulator = stage.start(
-        "simulator", "simulator", "--port", str(http_port), "--smtp-port", str(smtp_port), "--seed", str(run.seed),
-        "--provider-keys", "honoured" if run.keys_honoured else "ignored", "--faults", str(faults),
-        "--data", str(stage.folder / "simulator"),
+    simulator = stage.start_simulator(
+        http_port=http_port, smtp_port=smtp_port, seed=run.seed, keys_honoured=run.keys_honoured,
+        behaviour={**FAULTS, "webhooks": webhooks},
     )  # fmt: skip
     web = stage.start("web", "web", "--port", str(stage.port))
     stage.wait_for("simulator", f"http://127.0.0.1:{http_port}/_control/idle", simulator)
@@ -146,7 +141,7 @@ class _Cast:
         self._workers = [self._start() for _ in range(run.workers)]
         self.killed = 0
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Child:
         return self._stage.start("worker", "worker")
 
     def kill_on_the_way(self, database: Database, total: int, say: Callable[[str], None]) -> None:

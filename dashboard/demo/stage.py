@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import base64
-import ctypes
 import json
-import os
 import secrets
-import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.demo import children
+from dashboard.demo.children import Child
 from dashboard.ledger.database import migrate
 from dashboard.settings import Settings, read_settings
 
@@ -37,7 +34,7 @@ class Stage:
         self.port = port or free_port()
         self._tuning = tuning
         self._postgres = EmbeddedPostgres(self.folder / "pg")
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._children: list[Child] = []
         self.environment: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -54,8 +51,8 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for process in reversed(self._processes):
-            stop(process)
+        for child in reversed(self._children):
+            children.stop(child)
         self._postgres.stop()
 
     @property
@@ -68,24 +65,43 @@ class Stage:
         """Where the dashboard is."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *arguments: str) -> Child:
         """Start ``sendonce …``; what it says goes to ``<name>.log`` in the demo's folder."""
-        log = self.log_file(name).open("ab")
-        with log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dashboard.cli", *arguments],
-                env={**os.environ, **self.environment},
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=_end_with_the_parent if sys.platform == "linux" else None,
-            )  # fmt: skip
-        self._processes.append(process)
-        return process
+        child = children.start(arguments, environment=self.environment, log=self.log_file(name))
+        self._children.append(child)
+        return child
+
+    def start_simulator(
+        self, *, http_port: int, smtp_port: int, seed: int, keys_honoured: bool, behaviour: Mapping[str, Any]
+    ) -> Child:
+        """Start the provider that misbehaves; its books are kept. ``behaviour``: settings of the simulator."""
+        settings = self.folder / "simulator.json"
+        write_private(settings, json.dumps(behaviour))
+        return self.start(
+            "simulator", "simulator", "--port", str(http_port), "--smtp-port", str(smtp_port), "--seed", str(seed),
+            "--provider-keys", "honoured" if keys_honoured else "ignored", "--faults", str(settings),
+            "--data", str(self.folder / "simulator"),
+        )  # fmt: skip
+
+    def dismiss(self, child: Child) -> None:
+        """Forget a child, which is ended if need be."""
+        children.stop(child)
+        self._children.remove(child)
+
+    def keep(self, name: str, make: Callable[[], str]) -> str:
+        """A value of this folder that is made once, such as a secret."""
+        path = self.folder / "kept.json"
+        kept: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        if name not in kept:
+            kept[name] = make()
+            write_private(path, json.dumps(kept))
+        return kept[name]
 
     def log_file(self, name: str) -> Path:
         """Where a part writes what it says."""
         return self.folder / f"{name}.log"
 
-    def wait_for(self, name: str, url: str, process: subprocess.Popen[bytes], *, seconds: float = 30) -> None:
+    def wait_for(self, name: str, url: str, process: Child, *, seconds: float = 30) -> None:
         """Wait until a part answers. Raises :class:`StageError` when it ends before, or does not answer in time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -101,29 +117,19 @@ class Stage:
         raise StageError(f"the {name} did not come up; see {self.log_file(name)}")
 
     def _make_environment(self) -> dict[str, str]:
-        kept = self._kept_secrets()
         return {
             "DATABASE_URL": self._postgres.url("sendonce"),
-            "SENDONCE_SECRET_KEY": kept["secret_key"],
-            "SENDONCE_ENCRYPTION_KEYS": kept["encryption_keys"],
+            "SENDONCE_SECRET_KEY": self.keep("secret_key", lambda: secrets.token_urlsafe(48)),
+            "SENDONCE_ENCRYPTION_KEYS": self.keep("encryption_keys", _encryption_key),
             "SENDONCE_PUBLIC_URL": self.url,
             "SENDONCE_ENVIRONMENT": "demo",
             "SENDONCE_LOG": "console",
             **self._tuning,
         }
 
-    def _kept_secrets(self) -> dict[str, str]:
-        """The secrets of this folder, made once."""
-        path = self.folder / "secrets.json"
-        if not path.exists():
-            made = {
-                "secret_key": secrets.token_urlsafe(48),
-                "encryption_keys": "demo:" + base64.b64encode(secrets.token_bytes(32)).decode(),
-            }
-            path.touch(mode=0o600)
-            path.write_text(json.dumps(made))
-        kept: dict[str, str] = json.loads(path.read_text())
-        return kept
+
+def _encryption_key() -> str:
+    return "demo:" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 class Books:
@@ -144,6 +150,10 @@ class Books:
     def configure(self, changes: Mapping[str, Any]) -> None:
         """Change how it behaves."""
         self._call("POST", "/_control/config", changes)
+
+    def flush(self) -> None:
+        """Make all pending webhook calls now."""
+        self._call("POST", "/_control/flush", {})
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait until no webhook is pending."""
@@ -169,18 +179,21 @@ def free_port() -> int:
         return port
 
 
-def stop(process: subprocess.Popen[bytes], *, patience: float = 20) -> None:
-    """End a process politely, then by force."""
-    if process.poll() is None:
-        process.terminate()
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of the loopback address now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: a port at rest is no port in use
         try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
-def _end_with_the_parent() -> None:
-    """Have the kernel end this process when the demo is killed, so that none is left behind."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read: all of it, or nothing."""
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(mode=0o600)
+    unfinished.write_text(text)
+    unfinished.rename(path)

@@ -58,8 +58,25 @@ class _Replayed(Exception):
     """A send was reopened between the locks on its work row and on itself."""
 
 
-def lock_sends(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[UUID, Work], dict[UUID, str]]:
-    """Lock work rows, then ledger rows, each in the order of their ids; gives the work rows and the ledger states.
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """A locked row of ``sends``. ``state`` is ``open`` until it is settled."""
+
+    state: str
+    mailstream: str
+    address_lookup: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Sends whose rows this transaction holds: the work rows of those that are open, the ledger rows of all."""
+
+    open: dict[UUID, Work]
+    ledger: dict[UUID, LedgerRow]
+
+
+def lock_sends(connection: Connection, ids: Sequence[UUID]) -> Locked:
+    """Lock work rows, then ledger rows, each in the order of their ids.
 
     A send that is open although no work row of it was found was replayed in between: then the locks are let go and
     taken again.
@@ -68,21 +85,27 @@ def lock_sends(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[UUID, 
         try:
             with connection.transaction():
                 open_sends = work.lock(connection, ids)
-                states = {row[0]: row[1] for row in run(connection, "lock_sends", ids=ids).fetchall()}
-                if any(state == "open" and send_id not in open_sends for send_id, state in states.items()):
+                ledger = {row[0]: LedgerRow(*row[1:]) for row in run(connection, "lock_sends", ids=ids).fetchall()}
+                if any(row.state == "open" and send_id not in open_sends for send_id, row in ledger.items()):
                     raise _Replayed
-                return open_sends, states
+                return Locked(open_sends, ledger)
         except _Replayed:
             continue
 
 
-def accept_on_evidence(connection: Connection, who: Who, evidence: Sequence[Evidence]) -> set[UUID]:
-    """Accept the sends that evidence proves taken. Returns those that were not accepted before. Safe to repeat."""
+def accept_on_evidence(
+    connection: Connection, who: Who, evidence: Sequence[Evidence], locked: Locked | None = None
+) -> set[UUID]:
+    """Accept the sends that evidence proves taken. Returns those that were not accepted before. Safe to repeat.
+
+    ``locked``: where the caller has locked them already.
+    """
     ids = sorted({e.send_id for e in evidence})
-    open_sends, states = lock_sends(connection, ids)
+    locked = locked or lock_sends(connection, ids)
+    states = {i: row.state for i, row in locked.ledger.items()}
     first = {e.send_id: e for e in reversed(evidence)}
     targets = [Target(send_id=i, reason=first[i].reason, event_id=first[i].event_id) for i in ids]
-    moved = moves.accept(connection, who, [t for t in targets if t.send_id in open_sends])
+    moved = moves.accept(connection, who, [t for t in targets if t.send_id in locked.open])
     failed = [t for t in targets if states.get(t.send_id) == "failed"]
     if failed:
         run(
@@ -114,6 +137,8 @@ def _close_attempts(connection: Connection, who: Who, evidence: Sequence[Evidenc
             second.append((e.send_id, e.account_id, closing.second_id, e.attempt))
         attempts[e.send_id] = [_after(a, closing, e) for a in own]
         doubted += [(e.send_id, a.n) for a in attempts[e.send_id] if a.status is AttemptStatus.SUBMITTING]
+    if not (taken or named or second or doubted):
+        return
     run(
         connection,
         "close_attempts",
@@ -144,7 +169,7 @@ def close(attempts: Sequence[Attempt], evidence: Evidence) -> Closing:
         return Closing(accepted=unsettled[0].n)
     if message_id is None:
         return Closing()
-    nameless = next((a for a in accepted if a.provider_message_id is None), None)
+    nameless = next((a for a in accepted if a.provider_message_id is None and numbered in (None, a)), None)
     if nameless is not None:
         return Closing(names=nameless.n)
     if accepted or numbered is not None or not unsettled:

@@ -7,6 +7,7 @@ Passwords are kept as argon2id hashes; API tokens as SHA-256, which is enough fo
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,8 @@ from dashboard.ledger.database import Connection, run
 from dashboard.ledger.tables import Role
 
 MIN_PASSWORD, MAX_PASSWORD, MAX_LOGIN = 12, 1_000, 100
+
+_WORKSPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 hasher = PasswordHasher()
 """argon2id with the library's defaults, which follow RFC 9106's second recommended option."""
@@ -117,8 +120,26 @@ def find_workspace(connection: Connection, name: str) -> UUID:
     """The id of a workspace. Raises :class:`Refused`."""
     row = connection.execute("select id from sendonce.workspaces where name = %s", (name,)).fetchone()
     if row is None:
-        raise Refused(f"there is no workspace {name}")
+        raise Refused(f"there is no workspace {name}; make it with: sendonce workspace add {name}")
     return UUID(str(row[0]))
+
+
+def add_workspace(connection: Connection, *, name: str, title: str) -> UUID:
+    """Make a workspace. Its name never changes, since it names the sends of its producers. Raises :class:`Refused`."""
+    if not _WORKSPACE.fullmatch(name):
+        raise Refused("a workspace's name has 1 to 63 lower-case letters, digits, - or _, such as shop")
+    row = connection.execute(
+        "insert into sendonce.workspaces (name, title) values (%s, %s) on conflict do nothing returning id",
+        (name, title or name),
+    ).fetchone()
+    if row is None:
+        raise Refused(f"there is a workspace {name} already")
+    return UUID(str(row[0]))
+
+
+def list_workspaces(connection: Connection) -> list[tuple[str, str]]:
+    """Name and title of all workspaces, by name."""
+    return [(row[0], row[1]) for row in connection.execute("select name, title from sendonce.workspaces order by name")]
 
 
 # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────────

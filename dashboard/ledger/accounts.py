@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from dashboard.ledger.database import Connection
@@ -81,6 +82,59 @@ def save_account(
             (account_id, max(rate_per_second, 1.0)),
         )
     return account_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """An account of the list; nothing of it is secret."""
+
+    id: UUID
+    name: str
+    provider: str
+    key_window: timedelta | None
+    rate_per_second: float | None
+    paused_for_good: bool
+    """Until a person resumes it."""
+    paused_until: datetime | None
+    paused_reason: str | None
+
+
+def list_accounts(connection: Connection, workspace_id: UUID) -> list[AccountRow]:
+    """The accounts of a workspace, by name."""
+    rows = connection.cursor(row_factory=class_row(AccountRow)).execute(
+        """
+        select id, name, provider, key_window, rate_per_second,
+          coalesce(paused_until = 'infinity', false) as paused_for_good,
+          case when isfinite(paused_until) and paused_until > now() then paused_until end as paused_until,
+          case when paused_until > now() then paused_reason end as paused_reason
+        from sendonce.accounts where workspace_id = %s order by name
+        """,
+        (workspace_id,),
+    )
+    return rows.fetchall()
+
+
+def find_account(connection: Connection, workspace_id: UUID, name: str) -> UUID | None:
+    """The id of the account of that name."""
+    row = connection.execute(
+        "select id from sendonce.accounts where workspace_id = %s and name = %s", (workspace_id, name)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def pause_account(connection: Connection, account_id: UUID, *, reason: str) -> None:
+    """Start no attempt on this account until a person resumes it; what is open runs to its end."""
+    connection.execute(
+        "update sendonce.accounts set paused_until = 'infinity', paused_reason = %s where id = %s", (reason, account_id)
+    )
+
+
+def resume_account(connection: Connection, account_id: UUID) -> None:
+    """End a pause, whoever made it, and forget the troubles that led to it."""
+    connection.execute(
+        "update sendonce.accounts set paused_until = null, paused_reason = null, troubles = 0 where id = %s",
+        (account_id,),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,39 +50,29 @@ class Started:
     body: bytes
 
 
-@dataclass(slots=True)
-class Starting:
-    """What came of the claims that were to start."""
-
-    started: list[Started] = field(default_factory=list)
-    waiting: list[Claim] = field(default_factory=list)
-    """Still claimed: no rate token was free."""
-
-
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def start(
     connection: Connection, worker: UUID, claims: Sequence[Claim], windows: Windows, *, by: By = By.WORKER
-) -> Starting:
+) -> list[Started]:
     """Start an attempt for each claim that nothing forbids; move the others to where they belong.
 
-    The caller may submit what is in ``started`` only after the transaction is known to be committed.
+    The caller may submit what is returned only after the transaction is known to be committed.
     """
     ids = sorted(claim.send_id for claim in claims)
-    work.lock(connection, ids)
+    work.only_lock(connection, ids)
     events.rematch(connection, send_ids=ids)
+    numbers = {claim.send_id: claim.number for claim in claims}
     rows = [
         _Examined(*row)
         for row in run(connection, "examine_claims", ids=ids, worker=worker, submit_window=windows.submit).fetchall()
+        if row[1] == numbers[row[0]]  # not a newer claim of this worker's, taken by another of its lanes
     ]
-    _turn_away(connection, Who(by, worker=worker), [row for row in rows if row.obstacle])
-    clear = [row for row in rows if not row.obstacle]
-    allowed = _within_rate(connection, clear)
-    result = Starting(started=_insert(connection, worker, allowed, windows))
-    by_id = {claim.send_id: claim for claim in claims}
-    result.waiting = [by_id[row.send_id] for row in clear if row not in allowed]
-    return result
+    who = Who(by, worker=worker)
+    _turn_away(connection, who, [row for row in rows if row.obstacle])
+    allowed = _within_rate(connection, who, [row for row in rows if not row.obstacle])
+    return _insert(connection, worker, allowed, windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +120,19 @@ def _end_of_obstacle(row: _Examined) -> tuple[str, Target]:
             return "give_back", target(Reason.STREAM_PAUSED)
         case "provider_paused":
             return "give_back", target(Reason.PROVIDER_PAUSED)
+        case "ledger_moved":
+            return "give_back", target(Reason.LEDGER_MOVED)
         case "message_gone":
             return "hold", target(Reason.MESSAGE_GONE)
         case _:  # unreleased, key_ended
             return "hold", target(Reason.KEY_ENDED, ("ambiguous",))
 
 
-def _within_rate(connection: Connection, rows: Sequence[_Examined]) -> list[_Examined]:
-    """As many of the rows as their accounts' rate limits allow at this moment."""
+def _within_rate(connection: Connection, who: Who, rows: Sequence[_Examined]) -> list[_Examined]:
+    """As many of the rows as their accounts' rate limits allow at this moment.
+
+    The others go back, each until a token can be there for it, so that a slow account holds up nobody else's mail.
+    """
     limited = {
         row[0]
         for row in connection.execute(
@@ -148,8 +143,17 @@ def _within_rate(connection: Connection, rows: Sequence[_Examined]) -> list[_Exa
     allowed = [row for row in rows if row.account_id not in limited]
     for account_id in sorted(limited):
         own = [row for row in rows if row.account_id == account_id]
-        taken = run(connection, "take_tokens", account_id=account_id, wanted=len(own)).fetchone()
-        allowed += own[: taken[0] if taken else 0]
+        number, rate = run(connection, "take_tokens", account_id=account_id, wanted=len(own)).fetchone() or (0, 1.0)
+        now = database_now(connection)
+        allowed += own[:number]
+        later = [
+            Target(
+                send_id=row.send_id, reason=Reason.NO_CAPACITY, claim_number=row.claim_number,
+                at=now + timedelta(seconds=place / rate),
+            )
+            for place, row in enumerate(own[number:], start=1)
+        ]  # fmt: skip
+        moves.give_back(connection, who, later)
     return allowed
 
 
@@ -387,16 +391,22 @@ class Doubt:
 
     since: datetime
     running_until: datetime
+    keyed: bool
+    """All of them carried our idempotency key, so that the provider can recognise a repeat."""
 
 
 def read_doubts(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Doubt]:
     """The sends among these that have an open or ambiguous attempt."""
     doubts: dict[UUID, Doubt] = {}
     for row in run(connection, "read_attempts", ids=ids).fetchall():
-        send_id, _, _, status, _, started_at, request_deadline, _ = row
+        send_id, _, _, status, _, started_at, request_deadline, _, key = row
         if status in (AttemptStatus.SUBMITTING, AttemptStatus.AMBIGUOUS):
-            before = doubts.get(send_id, Doubt(started_at, request_deadline))
-            doubts[send_id] = Doubt(min(before.since, started_at), max(before.running_until, request_deadline))
+            before = doubts.get(send_id, Doubt(started_at, request_deadline, True))
+            doubts[send_id] = Doubt(
+                min(before.since, started_at),
+                max(before.running_until, request_deadline),
+                before.keyed and key is not None,
+            )
     return doubts
 
 

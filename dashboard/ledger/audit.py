@@ -25,17 +25,28 @@ class Action(StrEnum):
     HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"
+    CANCEL_SEND = "cancel_send"  # a send that was not held
     ADD_USER = "add_user"
     SET_ROLE = "set_role"
     SET_PASSWORD = "set_password"  # the name of an action
     DISABLE_USER = "disable_user"
     ADD_TOKEN = "add_token"
     REVOKE_TOKEN = "revoke_token"
+    ADD_WORKSPACE = "add_workspace"
+    ADD_ACCOUNT = "add_account"
+    SET_ACCOUNT = "set_account"
+    ROTATE_WEBHOOK_SECRET = "rotate_webhook_secret"
+    PAUSE_ACCOUNT = "pause_account"
+    RESUME_ACCOUNT = "resume_account"
+    ADD_STREAM = "add_stream"
+    SET_STREAM = "set_stream"
+    PAUSE_STREAM = "pause_stream"
+    RESUME_STREAM = "resume_stream"
     ADOPT_PLACE = "adopt_place"  # the ledger was moved, and a person answers for it (``place.adopt_place``)
 
 
 OF_SENDS = frozenset(
-    {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT}
+    {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT, Action.CANCEL_SEND}
     | {Action.HELD_RESEND, Action.HELD_MARK_ACCEPTED, Action.HELD_CANCEL}
 )
 """Actions whose subject is the id of a send."""
@@ -92,7 +103,7 @@ def list_entries(
     before: int | None = None,
     limit: int = 50,
 ) -> list[Entry]:
-    """The newest entries of a workspace, and those of the whole installation; older than entry ``before``."""
+    """The newest entries of a workspace, and what its people did in no workspace; older than entry ``before``."""
     rows = connection.execute(
         """
         select audit.id, audit.at, coalesce(users.login, api_tokens.name), audit.action, audit.subject,
@@ -100,7 +111,14 @@ def list_entries(
         from sendonce.audit
         left join sendonce.users on users.id = audit.user_id
         left join sendonce.api_tokens on api_tokens.id = audit.token_id
-        where (audit.workspace_id = %(workspace_id)s or audit.workspace_id is null)
+        where (
+            audit.workspace_id = %(workspace_id)s
+            or audit.workspace_id is null and exists (
+                select from sendonce.roles join sendonce.users person on person.id = roles.user_id
+                where roles.workspace_id = %(workspace_id)s
+                  and (person.id = audit.user_id or person.login = audit.subject)
+            )
+        )
           and (%(action)s::text is null or audit.action = %(action)s)
           and (%(before)s::bigint is null or audit.id < %(before)s)
         order by audit.id desc

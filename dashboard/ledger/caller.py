@@ -11,20 +11,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from dashboard.ledger import attempts, moves
+from dashboard.ledger import attempts
 from dashboard.ledger.attempts import Finished, Started, Windows
-from dashboard.ledger.database import Connection, database_now, run
-from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.database import Connection, run
 from dashboard.ledger.recording import Recorded, record
 from dashboard.ledger.requests import Request
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.standing import Standing, read_standing
 from dashboard.ledger.vault import Vault
 from dashboard.ledger.work import Claim
-from dashboard.lifecycle import By, MailClass, Reason, RunBy, Verdict
-
-RATE_WAIT = timedelta(seconds=1)
-"""After which a delivery that found no rate token is worth repeating."""
+from dashboard.lifecycle import By, MailClass, RunBy, Verdict
 
 BREAKER = timedelta(seconds=30)
 """The first pause of an account whose provider cannot be reached several times in a row."""
@@ -58,14 +54,8 @@ def _start(connection: Connection, send_id: UUID, caller: UUID, windows: Windows
     if row is None:
         return None
     claim = Claim(send_id, row[0], MailClass(row[1]))
-    starting = attempts.start(connection, caller, [claim], windows, by=By.CALLER)
-    if starting.waiting:
-        later = Target(
-            send_id=send_id, reason=Reason.NO_CAPACITY, claim_number=claim.number,
-            at=database_now(connection) + RATE_WAIT,
-        )  # fmt: skip
-        moves.give_back(connection, Who(By.CALLER, worker=caller), [later])
-    return starting.started[0] if starting.started else None
+    started = attempts.start(connection, caller, [claim], windows, by=By.CALLER)
+    return started[0] if started else None
 
 
 def conclude(connection: Connection, workspace_id: UUID, *, caller: UUID, finished: Finished) -> Standing | None:

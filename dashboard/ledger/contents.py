@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,9 @@ from dashboard.ledger.vault import Vault
 
 _TEXT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 _HTML = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=True)
+
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
@@ -38,14 +42,17 @@ def rendered(message: Mapping[str, Any]) -> dict[str, Any]:
     for name, html in (("subject", False), ("text", False), ("html", True)):
         if content[name]:
             content[name] = _render(content[name], html, variables)
-    if any(ord(character) < 32 for character in content["subject"]):
+    if _CONTROL.search(content["subject"]):
         raise CannotRender("the rendered subject has more than one line")
     return content
 
 
 def _render(source: str, html: bool, variables: Mapping[str, Any]) -> str:
     try:
-        text: str = _template(source, html).render(variables)
+        template = _template(source, html)
+        # What ``render`` does, without copying the environment's globals into a chain of maps for each message.
+        context = template.new_context({**template.environment.globals, **variables}, shared=True)
+        text: str = template.environment.concat(template.root_render_func(context))
     except TemplateError as error:
         raise CannotRender(error.message or type(error).__name__) from None
     except Exception as error:  # whatever a template may do with its variables
@@ -66,7 +73,7 @@ def sealed(vault: Vault, request: Request, content: Mapping[str, Any]) -> tuple[
     body = {**content, "name": request.recipient_name}
     return (
         vault.encrypt(request.address.encode(), row),
-        vault.encrypt(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(), row),
+        vault.encrypt(_ENCODE(body).encode(), row),
     )
 
 

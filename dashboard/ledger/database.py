@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 
 import psycopg
 from alembic import command
@@ -39,7 +39,8 @@ class NotCommitted(Exception):
 class Database:
     """One PostgreSQL database that holds a ledger. Thread-safe; each transaction takes a connection of the pool."""
 
-    def __init__(self, url: str, *, pool_size: int = 8, application_name: str = "sendonce") -> None:
+    def __init__(self, url: str, *, pool_size: int = 8, application_name: str = "sendonce", ping: bool = True) -> None:
+        """``ping``: ask each connection whether it lives before it is used. A loop that tries again does without."""
         self.url = url
         self._application_name = application_name
         # The libpq string goes to the driver as it is: multi-host addresses and socket folders stay its business.
@@ -48,7 +49,7 @@ class Database:
             creator=self.connect,
             pool_size=pool_size,
             max_overflow=4,
-            pool_pre_ping=True,
+            pool_pre_ping=ping,
             isolation_level="READ COMMITTED",
         )
 
@@ -71,6 +72,17 @@ class Database:
 
         Raises :class:`NotCommitted` where the server answered the COMMIT with anything but a plain yes.
         """
+        with self._transaction(DURABLE if durable else BY_INDEX, durable=durable) as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A read-only transaction in which all statements see the same moment."""
+        with self._transaction(SNAPSHOT, durable=False) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, beginning: LiteralString, *, durable: bool) -> Iterator[Connection]:
         pooled = self.engine.raw_connection()
         connection = cast(Connection, pooled.driver_connection)
         notices: list[str] = []
@@ -79,13 +91,12 @@ class Database:
             notices.append(diagnostic.message_primary or "")
 
         try:
-            if durable:
-                connection.execute(DURABLE)
+            connection.execute(beginning)
             yield connection
+            if connection.pgconn.transaction_status == pq.TransactionStatus.INERROR:
+                raise NotCommitted("the transaction had failed before")
             connection.add_notice_handler(note)
             try:
-                if connection.pgconn.transaction_status == pq.TransactionStatus.INERROR:
-                    raise NotCommitted("the transaction had failed before")
                 connection.commit()
             finally:
                 connection.remove_notice_handler(note)
@@ -93,30 +104,31 @@ class Database:
                 # A commit that was cancelled while it waited for a standby still answers success, with a warning.
                 raise NotCommitted(notices[0])
         except BaseException:
-            if not connection.closed:
-                try:
-                    connection.rollback()
-                except psycopg.Error:
-                    pooled.invalidate()
+            try:
+                connection.rollback()
+            except psycopg.Error:
+                pooled.invalidate()
             raise
         finally:
             pooled.close()
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """A read-only transaction in which all statements see the same moment."""
-        with self.transaction(durable=False) as connection:
-            connection.execute("set transaction isolation level repeatable read, read only")
-            yield connection
 
     def close(self) -> None:
         """Close all idle connections."""
         self.engine.dispose()
 
 
-DURABLE = (
-    "select set_config('synchronous_commit', 'on', true)"
-    " where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+BY_INDEX = (
+    "select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),"
+    " set_config('enable_mergejoin', 'off', true)"
+)
+"""A statement here takes some hundred ids to their rows. Planned while a table was still small, and kept, it would read
+the whole table once for each of them when it has grown."""
+
+SNAPSHOT = "set transaction isolation level repeatable read, read only"
+
+DURABLE = BY_INDEX + (
+    ", case when current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+    " then set_config('synchronous_commit', 'on', true) end"
 )
 
 

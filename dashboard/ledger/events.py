@@ -15,7 +15,7 @@ from uuid import UUID
 
 from dashboard.identity import BadAddress
 from dashboard.ledger import acceptance, suppressions
-from dashboard.ledger.acceptance import Evidence
+from dashboard.ledger.acceptance import Evidence, LedgerRow, Locked
 from dashboard.ledger.database import Connection, run, transposed
 from dashboard.ledger.moves import Who
 from dashboard.ledger.recording import mark_dirty
@@ -122,8 +122,12 @@ def rematch(
         send_ids=list(send_ids), message_ids=list(message_ids), after=after, limit=limit,
     ).fetchall()  # fmt: skip
     names = list(_Event.__slots__)
-    events = [_Event(**dict(zip(names, row, strict=True))) for row in rows]
+    events = [_Event(**dict(zip(names, row[:-2], strict=True))) for row in rows]
     _store_and_fold(connection, [replace(e, event_type=EventType(e.event_type)) for e in events])
+    told_again = [(e.fact, *row[-2:]) for e, row in zip(events, rows, strict=True) if any(row[-2:])]
+    if told_again:
+        facts, repeats, other_ids = transposed(told_again, 3)
+        run(connection, "carry_repeats", fact=facts, repeats=repeats, other_ids=other_ids)
     return len(events)
 
 
@@ -174,12 +178,12 @@ def _store_and_fold(connection: Connection, events: Sequence[_Event]) -> int:
     if not events:
         return 0
     ids = sorted({e.send_id for e in events if e.send_id})
-    acceptance.lock_sends(connection, ids)
+    locked = acceptance.lock_sends(connection, ids)
     stored = {row[1]: row[0] for row in run(connection, "insert_events", **_columns(events)).fetchall()}
     new = [event for event in _first_of_each(events) if event.fact in stored]
     if len(new) < len(events):
         _count_repeats(connection, "count_repeats_in_events", _repeats(events, new))
-    _fold(connection, new, stored)
+    _fold(connection, new, stored, locked)
     return len(new)
 
 
@@ -222,14 +226,16 @@ def _count_repeats(connection: Connection, statement: str, events: Sequence[_Eve
     run(connection, statement, **{name: columns[name] for name in names})
 
 
-def _fold(connection: Connection, events: Sequence[_Event], stored: dict[bytes, int]) -> None:
+def _fold(connection: Connection, events: Sequence[_Event], stored: dict[bytes, int], locked: Locked) -> None:
+    if not events:
+        return
     proofs = [
         Evidence(e.send_id, e.account_id, e.provider_message_id, e.attempt, Reason.EVENT, stored[e.fact])
         for e in events
         if e.send_id and e.event_type in PROVES_ACCEPTANCE
     ]
     if proofs:
-        acceptance.accept_on_evidence(connection, Who(By.EVENT), proofs)
+        acceptance.accept_on_evidence(connection, Who(By.EVENT), proofs, locked)
     rest = [e.send_id for e in events if e.event_type not in PROVES_ACCEPTANCE]
     if rest:
         run(connection, "raise_evidence", send_id=rest)
@@ -237,29 +243,21 @@ def _fold(connection: Connection, events: Sequence[_Event], stored: dict[bytes, 
     if words:
         ids, delivery, times = transposed(words, 3)
         run(connection, "fold_delivery", send_id=ids, word=delivery, at=times)
-    sends = _sends(connection, [e.send_id for e in events if e.send_id])
-    suppressions.say(connection, [s for e in events if (s := _statement(e, *sends[e.send_id])) is not None])
-    mark_dirty(connection, [(e.workspace_id, sends[e.send_id][0], e.received_at) for e in events])
+    rows = locked.ledger
+    suppressions.say(connection, [s for e in events if (s := _statement(e, rows[e.send_id])) is not None])
+    mark_dirty(connection, [(e.workspace_id, rows[e.send_id].mailstream, e.received_at) for e in events])
 
 
-def _statement(event: _Event, mailstream: str, filed_under: bytes | None) -> Statement | None:
+def _statement(event: _Event, send: LedgerRow) -> Statement | None:
     """What an event says about its recipient: the provider's own word for who that is, else whom we sent it to."""
     scope = suppressions.reach(event.event_type, event.bounce_class)
-    address = event.recipient or filed_under
+    address = event.recipient or send.address_lookup
     if scope is None or not address:
         return None
     return Statement(
         workspace_id=event.workspace_id, address_lookup=address, scope=scope,
-        mailstream=mailstream if scope is SuppressionScope.STREAM else "",
+        mailstream=send.mailstream if scope is SuppressionScope.STREAM else "",
         suppressed=event.event_type is not EventType.RESUBSCRIBED, said_at=event.occurred_at,
         source=str(event.event_type), account_id=event.account_id, event_id=event.event_id, send_id=event.send_id,
         reason=event.reason,
     )  # fmt: skip
-
-
-def _sends(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[str, bytes | None]]:
-    """Mailstream and address look-up of sends."""
-    rows = connection.execute(
-        "select id, mailstream, address_lookup from sendonce.sends where id = any(%b::uuid[])", [sorted(set(ids))]
-    )
-    return {row[0]: (row[1], row[2]) for row in rows.fetchall()}

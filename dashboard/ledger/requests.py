@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +15,10 @@ from dashboard import identity
 MAX_TEXT = 512
 """Characters of a name, an id or a trigger."""
 
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+RECIPIENT_FIELDS = frozenset({"id", "address", "name"})
+TRIGGER_FIELDS = frozenset({"type", "id", "at"})
 MESSAGE_FIELDS = frozenset(identity.SEEN_BY_RECIPIENT)
 REQUEST_FIELDS = frozenset(
     {"workspace", "mailstream", "key", "recipient", "trigger", "message", "not_before", "metadata"}
@@ -60,8 +66,13 @@ def read_request(
     asked_at: datetime,
     outbox_id: UUID | None = None,
 ) -> Request:
-    """Check one request. Raises :class:`BadRequest` for the first field that cannot be taken."""
+    """Check one request. Raises :class:`BadRequest` for the first field that cannot be taken.
+
+    ``outbox_id``: of the outbox row that it was read from. What a ``jsonb`` column held can be stored again.
+    """
     fields = _object(raw, "request", REQUEST_FIELDS)
+    if outbox_id is None:
+        _check_storable(fields)
     about = _about(fields, workspace_id)
     _optional_text(fields, "workspace", "workspace")
     recipient = fields["recipient"]
@@ -91,6 +102,7 @@ def read_caller_request(raw: object, *, workspace_id: UUID, fingerprint: bytes, 
     Raises :class:`BadRequest`.
     """
     fields = _object(raw, "request", CALLER_FIELDS)
+    _check_storable(fields)
     about = _about(fields, workspace_id)
     address = "" if fields["recipient"].get("address") is None else _address(fields["recipient"])
     return Request(**about, address=address, message={}, fingerprint=fingerprint, source="queue", asked_at=asked_at)
@@ -98,14 +110,13 @@ def read_caller_request(raw: object, *, workspace_id: UUID, fingerprint: bytes, 
 
 def _about(fields: Mapping[str, Any], workspace_id: UUID) -> dict[str, Any]:
     """What every request says: which email it is, for whom, and what asked for it."""
-    _check_characters(fields)
     try:
         key = identity.check_key(fields.get("key"))
     except identity.BadKey as error:
         raise BadRequest("key", str(error)) from None
     mailstream = _text(fields, "mailstream")
-    recipient = _object(fields.get("recipient"), "recipient", frozenset({"id", "address", "name"}))
-    trigger = _object(fields.get("trigger"), "trigger", frozenset({"type", "id", "at"}))
+    recipient = _object(fields.get("recipient"), "recipient", RECIPIENT_FIELDS)
+    trigger = _object(fields.get("trigger"), "trigger", TRIGGER_FIELDS)
     return {
         "workspace_id": workspace_id,
         "mailstream": mailstream,
@@ -127,8 +138,23 @@ def _address(recipient: Mapping[str, Any]) -> str:
     return address.strip()
 
 
+def _check_storable(raw: object) -> None:
+    """Refuse what neither the database nor a mail can carry. A look at the whole; a closer one only where it fails."""
+    try:
+        text = _ENCODE(raw)
+        text.encode()
+        if "\\u0000" not in text:
+            return
+    except (TypeError, ValueError, RecursionError):
+        pass
+    _check_characters(raw)
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _check_characters(raw: object, path: str = "") -> None:
-    """Refuse what neither the database nor a mail can carry, wherever it stands."""
+    """Refuse what neither the database nor a mail can carry, and say where it stands."""
     try:
         match raw:
             case str():
@@ -159,7 +185,7 @@ def _message(raw: object) -> dict[str, Any]:
     if not message.get("text") and not message.get("html"):
         raise BadRequest("message", "give text, html, or both")
     for name in ("from", "subject", "reply_to"):
-        if any(ord(character) < 32 for character in message.get(name) or ""):
+        if _CONTROL.search(message.get(name) or ""):
             raise BadRequest(f"message.{name}", "must be one line without control characters")
     _text_map(message.get("headers"), "message.headers")
     if message.get("variables") is not None and not isinstance(message["variables"], dict):
@@ -172,10 +198,10 @@ def _message(raw: object) -> dict[str, Any]:
 def _object(raw: object, path: str, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise BadRequest(path, "is needed, as an object" if raw is None else "must be an object")
-    for name in raw:
-        if name not in known:
-            place = "" if path == "request" else f"{path}."
-            raise BadRequest(f"{place}{name[:60]}", f"is not known here; known are {', '.join(sorted(known))}")
+    if not raw.keys() <= known:
+        name = str(min(raw.keys() - known, key=str))
+        place = "" if path == "request" else f"{path}."
+        raise BadRequest(f"{place}{name[:60]}", f"is not known here; known are {', '.join(sorted(known))}")
     return raw
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import LiteralString
 from uuid import UUID
 
 from dashboard.ledger.database import Connection
@@ -103,6 +104,68 @@ def save_stream(
         "update sendonce.work set mail_class = %s where workspace_id = %s and mailstream = %s and mail_class <> %s",
         (str(mail_class), workspace_id, name, str(mail_class)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A mailstream as it is configured."""
+
+    name: str
+    title: str
+    owner: str
+    mail_class: MailClass
+    account_id: UUID
+    rules: Rules
+
+
+def read_stream(connection: Connection, workspace_id: UUID, name: str) -> Stream | None:
+    """The mailstream of that name."""
+    return next(iter(_streams(connection, "workspace_id = %s and name = %s", workspace_id, name)), None)
+
+
+def streams_of_account(connection: Connection, account_id: UUID) -> list[Stream]:
+    """The mailstreams that send by this account, by name."""
+    return _streams(connection, "account_id = %s", account_id)
+
+
+def _streams(connection: Connection, where: LiteralString, *given: object) -> list[Stream]:
+    rows = connection.execute(
+        f"""
+        select name, title, owner, mail_class, account_id, unknown_policy, grace, too_late_after, late_policy,
+          max_attempts, retry_for
+        from sendonce.mailstreams where {where} order by name
+        """,  # noqa: S608  # the condition is a literal of this file
+        given,
+    )
+    return [
+        Stream(
+            name=name, title=title, owner=owner, mail_class=MailClass(mail_class), account_id=account_id,
+            rules=Rules(
+                unknown_policy=Policy(unknown), grace=grace, too_late_after=late_after, late_policy=Policy(late),
+                max_attempts=attempts, retry_for=retry_for,
+            ),
+        )
+        for name, title, owner, mail_class, account_id, unknown, grace, late_after, late, attempts, retry_for in rows
+    ]  # fmt: skip
+
+
+def pause_stream(connection: Connection, workspace_id: UUID, name: str, *, reason: str) -> bool:
+    """Start no attempt of this mailstream until it is resumed. False where there is none of that name."""
+    done = connection.execute(
+        "update sendonce.mailstreams set paused_at = coalesce(paused_at, now()), paused_reason = %s"
+        " where workspace_id = %s and name = %s",
+        (reason, workspace_id, name),
+    )
+    return done.rowcount == 1
+
+
+def resume_stream(connection: Connection, workspace_id: UUID, name: str) -> bool:
+    """End a pause. False where there is no mailstream of that name."""
+    done = connection.execute(
+        "update sendonce.mailstreams set paused_at = null, paused_reason = null where workspace_id = %s and name = %s",
+        (workspace_id, name),
+    )
+    return done.rowcount == 1
 
 
 def check_rules(rules: Rules, *, key_window: timedelta | None, settling_time: timedelta | None) -> None:

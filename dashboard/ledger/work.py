@@ -110,6 +110,13 @@ def lock(connection: Connection, send_ids: Iterable[UUID]) -> dict[UUID, Work]:
     return {row[0]: _work(row) for row in rows}
 
 
+def only_lock(connection: Connection, send_ids: Iterable[UUID]) -> None:
+    """Lock the work rows of these sends, in the order of their ids, for who reads them in a later statement."""
+    connection.execute(
+        "select from sendonce.work where send_id = any(%b::uuid[]) order by send_id for update", [list(send_ids)]
+    )
+
+
 def lock_lapsed(connection: Connection, *, limit: int) -> dict[UUID, Work]:
     """Lock claims past their lease, whoever holds them."""
     ids = [row[0] for row in run(connection, "lock_lapsed_claims", limit=limit).fetchall()]

@@ -21,6 +21,7 @@ from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.events import Told
 from dashboard.log import Action, log
 from dashboard.providers.base import NotAuthentic, ProviderEvent, Unreadable, Webhook
+from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
 from dashboard.web.state import database, vault
 
@@ -41,12 +42,11 @@ def probe(account: str) -> Response:
 @by_token
 def receive(account: str) -> Response:
     """Verify, store, fold, commit; then answer."""
-    request.max_content_length = MAX_BODY
     found = _account(account)
     if found is None:
         return _answer(404, "no such account")
     providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
-    body = request.get_data(cache=False)
+    body = raw_body(MAX_BODY)
     try:
         webhook = providers.read_webhook(found.provider, dict(request.headers), body, found.settings)
     except NotAuthentic as error:

@@ -14,35 +14,31 @@ that a kill leaves in doubt only what was really in flight (DESIGN §5.2). It ne
 from __future__ import annotations
 
 import queue
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
-
-import psycopg
-import sqlalchemy.exc
 
 from dashboard.ledger import attempts, moves, work
 from dashboard.ledger.attempts import Finished, Started, Windows
-from dashboard.ledger.database import Database, NotCommitted
+from dashboard.ledger.database import Database
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.work import Claim
 from dashboard.lifecycle import By, Reason
 from dashboard.log import Action, log
 from dashboard.providers.base import Deadline
+from dashboard.worker.pool import Pool
 from dashboard.worker.submit import Submitter
+from dashboard.worker.trouble import DATABASE_TROUBLE, named, wait_out
 
-LONGEST_PAUSE = 5.0
-"""Seconds between two looks at a database that is away."""
+TRIES_AT_THE_END = 6
+"""How often a stopping worker tries to store its last outcomes while the database is away."""
 
 LINGER = 0.005
 """Seconds a lane waits for more outcomes after the first: a few milliseconds make large sets of small ones."""
-
-DATABASE_TROUBLE = (psycopg.Error, sqlalchemy.exc.DBAPIError, NotCommitted)
 
 
 class Lane(threading.Thread):
@@ -53,7 +49,7 @@ class Lane(threading.Thread):
         database: Database,
         worker: UUID,
         submitter: Submitter,
-        pool: ThreadPoolExecutor,
+        pool: Pool,
         *,
         places: int,
         set_size: int,
@@ -84,8 +80,7 @@ class Lane(threading.Thread):
         self._may_send = may_send
         self._done: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._outcomes: list[Finished] = []
-        self._waiting: list[Claim] = []
-        self._claimed_at = 0.0
+        self._claims: list[Claim] = []
         self._turn = 0
         self.in_flight = 0
 
@@ -96,10 +91,11 @@ class Lane(threading.Thread):
             try:
                 idle = not self.go_round()
                 trouble = 0
-            except DATABASE_TROUBLE as error:
+            except Exception as error:
                 trouble += 1
-                log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error), in_a_row=trouble)
-                self._stopping.wait(pause_after(trouble))
+                wait_out(self.name, error, trouble)
+                if self._stopping.is_set() and trouble > TRIES_AT_THE_END:
+                    break  # what could not be stored is in doubt: the sweep will say so
                 continue
             if idle and not self._stopping.is_set():
                 self._wake.wait(self._poll)
@@ -158,68 +154,46 @@ class Lane(threading.Thread):
     # ── claims and attempts ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _fill(self, free: int) -> bool:
-        claims = self._waiting
-        if not claims:
+        if not self._claims:
             self._turn += 1
-            self._claimed_at = time.monotonic()
             with self._database.transaction(durable=False) as connection:
-                claims = work.claim(
+                self._claims = work.claim(
                     connection, worker=self._worker, limit=min(free, self._set_size), lease=self._lease, turn=self._turn
                 )
-        if not claims:
+        if not self._claims:
             return False
-        self._waiting = self._start(claims[:free]) + claims[free:]
-        if self._waiting and time.monotonic() - self._claimed_at > self._lease.total_seconds() / 3:
-            self._give_back(self._waiting, Reason.NO_CAPACITY)
-            self._waiting = []
-        return self.in_flight > 0
+        self._start(self._claims)
+        self._claims = []
+        return True
 
-    def _start(self, claims: Sequence[Claim]) -> list[Claim]:
-        """Write the attempts ahead and hand them to the pool. Returns the claims that must wait."""
+    def _start(self, claims: Sequence[Claim]) -> None:
+        """Write the attempts ahead and hand them to the pool."""
         # From before the statement is sent: whatever the database takes, the deadline on its clock is not earlier.
         deadline = Deadline.after(self._windows.submit.total_seconds())
-        starting = attempts.Starting()
+        started: list[Started] = []
         try:
             with self._database.transaction() as connection:
-                starting = attempts.start(connection, self._worker, claims, self._windows)
+                started = attempts.start(connection, self._worker, claims, self._windows)
         except DATABASE_TROUBLE:
-            # Nobody knows whether these attempts are on record; that they were never written, we know.
-            self._outcomes += [never_written(s, "the write-ahead could not be confirmed") for s in starting.started]
-            self._waiting = []
+            # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are
+            # kept, and started in the next round if they still hold.
+            self._outcomes += [never_written(s, "the write-ahead could not be confirmed") for s in started]
             raise
-        for started in starting.started:
-            self.in_flight += 1
-            self._pool.submit(self._submit, started, deadline)
-        return starting.waiting
+        self.in_flight += len(started)
+        self._pool.submit(partial(self._submit, s, deadline) for s in started)
 
     def _submit(self, started: Started, deadline: Deadline) -> None:
         self._done.put(self._submitter.submit(started, deadline))
 
-    def _give_back(self, claims: Sequence[Claim], reason: Reason) -> None:
-        with self._database.transaction() as connection:
-            moves.give_back(
-                connection,
-                Who(By.WORKER, worker=self._worker),
-                [Target(send_id=c.send_id, reason=reason, claim_number=c.number) for c in claims],
-            )
-
     def _give_back_the_rest(self) -> None:
-        if self._waiting:
-            try:
-                self._give_back(self._waiting, Reason.WORKER_STOPPED)
-            except DATABASE_TROUBLE as error:
-                log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error))  # the sweep will do it
-
-
-def named(error: Exception) -> str:
-    """An error for the log: its class and SQLSTATE. Never its text, which may quote a row."""
-    cause = getattr(error, "orig", None) or error
-    return f"{type(cause).__name__} {getattr(cause, 'sqlstate', None) or ''}".strip()
-
-
-def pause_after(troubles: int) -> float:
-    """How long to wait after so many failures in a row, with jitter, so that workers do not come back all at once."""
-    return min(0.1 * 2.0 ** min(troubles, 10), LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter
+        if not self._claims:
+            return
+        targets = [Target(send_id=c.send_id, reason=Reason.WORKER_STOPPED, claim_number=c.number) for c in self._claims]
+        try:
+            with self._database.transaction() as connection:
+                moves.give_back(connection, Who(By.WORKER, worker=self._worker), targets)
+        except DATABASE_TROUBLE as error:
+            log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error))  # the sweep will do it
 
 
 def never_written(started: Started, reason: str) -> Finished:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from dashboard.log import Action, log
-from dashboard.worker.dispatch import DATABASE_TROUBLE, named, pause_after
+from dashboard.worker.trouble import wait_out
 
 
 class Loop(threading.Thread):
     """Calls ``step`` until told to stop. A step that did something is repeated at once, an idle one after a wait.
 
-    A database that is away is waited for, longer each time, with jitter; the loop says so once each time.
+    An error is said and waited out: a database that is away, or a bug, must not end the loop.
     """
 
     def __init__(
@@ -37,10 +36,9 @@ class Loop(threading.Thread):
             try:
                 busy = self._step()
                 trouble = 0
-            except DATABASE_TROUBLE as error:
+            except Exception as error:
                 trouble += 1
-                log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error), in_a_row=trouble)
-                self._stopping.wait(pause_after(trouble))
+                wait_out(self.name, error, trouble)
                 continue
             if not busy:
                 self._wake.wait(self._wait)

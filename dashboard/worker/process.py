@@ -6,8 +6,8 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -20,12 +20,14 @@ from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
 from dashboard.log import Action, log
 from dashboard.settings import Settings
-from dashboard.worker.dispatch import DATABASE_TROUBLE, Lane
+from dashboard.worker.dispatch import Lane
 from dashboard.worker.loop import Loop
+from dashboard.worker.pool import Pool
 from dashboard.worker.reconcile import match_again, reconcile
 from dashboard.worker.roll_up import roll_up
 from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
+from dashboard.worker.trouble import DATABASE_TROUBLE
 
 LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up")
 """What a worker can do; ``--only`` names some of them."""
@@ -55,13 +57,16 @@ class Worker:
         self._settings = settings
         self._only = tuple(only)
         self._database = Database(
-            settings.database_url, pool_size=settings.lanes + len(LOOPS) + 2, application_name="sendonce worker"
+            settings.database_url,
+            pool_size=settings.lanes + len(LOOPS) + 2,
+            application_name="sendonce worker",
+            ping=False,
         )
         self._vault = Vault(settings.encryption_keys)
         self._stopping = threading.Event()
         self._work_there = threading.Event()
         self._submitter = Submitter(self._database, self._vault, request_timeout=settings.request_timeout_seconds)
-        self._pool = ThreadPoolExecutor(settings.in_flight, thread_name_prefix="submit")
+        self._pool = Pool(settings.in_flight, name="submit")
         self._lanes: list[Lane] = []
         self._loops: list[Loop] = []
         self._sending_allowed = False
@@ -82,7 +87,7 @@ class Worker:
             while thread.is_alive():  # it goes on beating until the last call has ended
                 thread.join(HEARTBEAT)
                 self._beat()
-        self._pool.shutdown()
+        self._pool.close()
         self._submitter.close()
         self._deregister()
         self._database.close()
@@ -158,8 +163,12 @@ class Worker:
         return done.released + done.held + done.cancelled + done.failed > 0
 
     def _roll_up(self) -> bool:
+        began = time.monotonic()
         with self._database.transaction(durable=False) as connection:
-            return roll_up(connection) > 0
+            roll_up(connection)
+        # The minute that is being filled changes all the time: under load, making it again must not be the load.
+        self._stopping.wait(min(20 * (time.monotonic() - began), 30.0))
+        return False
 
     # ── being known ──────────────────────────────────────────────────────────────────────────────────────────────────
 

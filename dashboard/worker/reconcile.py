@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.ledger import attempts, events, moves, work
+from dashboard.ledger.attempts import Doubt
 from dashboard.ledger.database import Connection, database_now, run
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Terms, release_holds, used_up
@@ -47,7 +48,7 @@ def reconcile(connection: Connection, *, submit_window: timedelta, limit: int = 
     now = database_now(connection)
     ends: dict[str, list[Target]] = {"prove": [], "release": [], "hold": [], "cancel": [], "fail": [], "wait": []}
     for row in locked.values():
-        end, target = decide(row, terms[row.send_id], row.send_id in doubts, now, submit_window)
+        end, target = decide(row, terms[row.send_id], doubts.get(row.send_id), now, submit_window)
         ends[end].append(target)
     who = Who(By.RECONCILE)
     for target in ends["wait"]:
@@ -62,16 +63,16 @@ def reconcile(connection: Connection, *, submit_window: timedelta, limit: int = 
     )
 
 
-def decide(row: Work, terms: Terms, in_doubt: bool, now: datetime, submit_window: timedelta) -> tuple[str, Target]:
+def decide(row: Work, terms: Terms, doubt: Doubt | None, now: datetime, submit_window: timedelta) -> tuple[str, Target]:
     """What becomes of one unknown send now: prove, release, hold, cancel, fail, or wait until a later time."""
 
     def target(reason: Reason | str, at: datetime | None = None, waives: tuple[str, ...] = ()) -> Target:
         return Target(send_id=row.send_id, reason=reason, at=at, waives=waives)
 
     exhausted = used_up(terms, counted=row.counted_attempts, first_attempt_at=row.first_attempt_at, next_try=now)
-    if row.cancel_reason is not None and not in_doubt:
+    if row.cancel_reason is not None and doubt is None:
         return "cancel", target(row.cancel_reason)
-    if not in_doubt:
+    if doubt is None:
         # Every attempt turned out refused or never written: nothing speaks against another one.
         return ("fail", target(Reason.ATTEMPTS_USED_UP)) if exhausted else ("prove", target(Reason.PROVED_NOT_TAKEN))
     may_act_at = max(row.settled_after or now, (row.unknown_since or now) + terms.grace)
@@ -84,7 +85,7 @@ def decide(row: Work, terms: Terms, in_doubt: bool, now: datetime, submit_window
     if terms.unknown_policy is Policy.HOLD or exhausted:
         reason = Reason.ATTEMPTS_USED_UP if exhausted else Reason.UNCONFIRMED
         return "hold", target(reason, waives=("ambiguous",))
-    holds = release_holds(
+    holds = doubt.keyed and release_holds(
         terms, ambiguous_since=row.ambiguous_since or now, account_id=row.account_id, now=now,
         needed=submit_window + CLAIMING,
     )  # fmt: skip

@@ -23,6 +23,13 @@
     layout.xaxis.hoverformat = layout.xaxis.hoverformat.replace(" UTC", "");
   }
 
+  // Nothing but zeros looks like a chart that did not load.
+  function noteNothing({ data, layout }) {
+    if (data.some((trace) => trace.y.some((y) => y))) return;
+    const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false };
+    layout.annotations = [{ ...note, font: { color: "var(--ink-faint)" } }];
+  }
+
   async function draw() {
     const host = document.querySelector("[data-figures]");
     const answer = await fetch(host.dataset.figures, { headers: { Accept: "application/json" } });
@@ -33,6 +40,7 @@
       const figure = figures[element.dataset.chart];
       if (!figure) continue;
       localised(figure);
+      noteNothing(figure);
       await Plotly.react(element, coloured(figure.data, style), coloured(figure.layout, style), options);
     }
   }

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -50,12 +50,18 @@ class Visit:
         self.page.fill("#q", text)
         self.page.press("#q", "Enter")
 
-    def axe(self) -> list[str]:
-        """What axe finds wrong with the page as it stands."""
-        self.page.evaluate(AXE.read_text())
-        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found: dict[str, Any] = self.page.evaluate("rules => axe.run(document, {runOnly: rules})", rules)
+    def axe(self, *rules: str) -> list[str]:
+        """What axe finds wrong with the page as it stands; with ``rules``, only by these."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
+        only = list(rules) or ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        found: dict[str, Any] = self.page.evaluate("only => axe.run(document, {runOnly: only})", only)
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
+
+    def wear(self, *, width: int, scheme: Literal["light", "dark"]) -> None:
+        """Show the page as it stands on another screen."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
 
     def overflow(self) -> int:
         """By how many pixels the page is wider than the window."""
@@ -83,7 +89,7 @@ def visit(house: House, chromium: Browser) -> Iterator[Callable[..., Visit]]:
 
     def enter(*, width: int = 1440, **options: Any) -> Visit:
         context = chromium.new_context(
-            viewport={"width": width, "height": 900}, timezone_id="Asia/Tokyo", locale="en-GB", **options
+            viewport={"width": width, "height": 900}, timezone_id="Asia/Tokyo", reduced_motion="reduce", **options
         )
         contexts.append(context)
         page = context.new_page()

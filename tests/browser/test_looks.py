@@ -17,37 +17,49 @@ HOSTILE = "W" * 120 + "<img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evi
 def pages(house: House) -> list[str]:
     """The paths of all pages, with something of everything in them."""
     make = house.factory
+    for some in (make.pending, make.submitting, make.unknown, make.failed, make.suppressed, make.cancelled):
+        some()
     sends = [
-        make.pending(), make.submitting(), make.unknown(), make.held(key="k" * 255), make.held_late(), make.failed(),
-        make.suppressed(), make.cancelled(), make.accepted(recipient=HOSTILE, trigger=HOSTILE),
+        make.held(key="k" * 255), make.held_late(),
+        make.accepted(key="<b>" * 80, recipient=HOSTILE, trigger=HOSTILE),
     ]  # fmt: skip
     make.duplicate(sends[-1], when=30)
     make.event(sends[-1], EventType.BOUNCED, occurred=9, bounce_class="hard", reason=HOSTILE)
     make.delivery(sends[-1], "bounced", when=9)
     house.commit()
     fixed = ["/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/overview", "/operations", "/audit"]
-    return [*fixed, *(f"/sends/{send}" for send in sends), f"/held/{sends[3]}", f"/sends/{sends[0]}/message", "/docs"]
+    return [*fixed, *(f"/sends/{send}" for send in sends), f"/held/{sends[0]}", f"/sends/{sends[0]}/message", "/docs"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
-def test_no_page_has_anything_wrong(
-    house: House, visit: Callable[..., Visit], pages: list[str], width: int, scheme: str
-) -> None:
-    window = visit(width=width, color_scheme=scheme)
-    window.open("/login")
-    found = {"/login": window.axe()}
+ON_A_PHONE = ("target-size", "scrollable-region-focusable", "color-contrast")
+"""The rules whose outcome depends on the width of the window."""
+
+
+def test_no_page_has_anything_wrong(visit: Callable[..., Visit], pages: list[str]) -> None:
+    window = visit()
     window.log_in("admin")
     window.search("evt_1")
     window.page.wait_for_url("**/lookups/*")
-    found["/lookups"] = window.axe()
+    pages.append(window.page.url.removeprefix(window.address))
+    pages.append("/login")
+    found: dict[str, list[str]] = {}
     for path in pages:
+        if path == "/login":
+            window.page.context.clear_cookies()
+        window.wear(width=1440, scheme="light")
         window.open(path)
         if path == "/overview":
             window.page.wait_for_selector(".chart .main-svg")
-        found[path] = window.axe()
-        assert window.overflow() <= 0, f"{path} is wider than the window"
-    assert {path: violations for path, violations in found.items() if violations} == {}
+        wrong = window.axe()
+        window.wear(width=1440, scheme="dark")
+        wrong += window.axe("color-contrast")
+        window.wear(width=390, scheme="light")
+        wrong += window.axe(*ON_A_PHONE)
+        if (pixels := window.overflow()) > 0:
+            wrong.append(f"wider than the window by {pixels} pixels")
+        if wrong:
+            found[path] = wrong
+    assert found == {}
     assert window.complaints == []
 
 

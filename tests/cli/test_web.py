@@ -8,7 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
+from http.client import HTTPConnection
+
+import psycopg
 
 
 def test_it_answers_and_a_polite_stop_ends_all_its_processes(database_url: str) -> None:
@@ -31,3 +35,32 @@ def test_it_answers_and_a_polite_stop_ends_all_its_processes(database_url: str) 
         rest, _ = server.stderr.read(), server.wait(timeout=60)
     assert server.returncode == 0
     assert [json.loads(line)["action"] for line in rest.splitlines()] == ["web_stopped"]
+
+
+def test_a_request_under_way_is_answered_before_the_stop(database_url: str) -> None:
+    environment = os.environ | {
+        "DATABASE_URL": database_url,
+        "SENDONCE_SECRET_KEY": "s" * 32,
+        "SENDONCE_ENCRYPTION_KEYS": "k1:" + base64.b64encode(bytes(32)).decode(),
+    }
+    command = [sys.executable, "-m", "dashboard.cli", "web", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        address = json.loads(server.stderr.readline())["at"][0].removeprefix("http://")
+        # A request that waits for a lock is under way when the server is told to stop.
+        with psycopg.connect(database_url) as holder:
+            holder.execute("lock table sendonce.alembic_version")
+            waiting = HTTPConnection(address, timeout=60)
+            waiting.request("GET", "/readyz")
+            _until_somebody_waits(database_url)
+            server.send_signal(signal.SIGTERM)
+        assert waiting.getresponse().status == 200
+        waiting.close()
+        assert server.wait(timeout=60) == 0
+
+
+def _until_somebody_waits(database_url: str) -> None:
+    end = time.monotonic() + 30
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while not connection.execute("select 1 from pg_stat_activity where wait_event_type = 'Lock'").fetchone():
+            assert time.monotonic() < end, "nobody came to wait"

@@ -68,7 +68,7 @@ class Ledger:
         """Claim all that is pending and start what may start."""
         claims = self.claim()
         with self.step() as connection:
-            return attempts.start(connection, self.worker, claims, WINDOWS).started
+            return attempts.start(connection, self.worker, claims, WINDOWS)
 
     def finish(self, started: attempts.Started, kind: attempts.Kind, message_id: str | None = None) -> None:
         outcome = Finished(
@@ -79,7 +79,9 @@ class Ledger:
             attempts.finish(connection, self.worker, [outcome], backoff=BACKOFF, breaker=timedelta(seconds=1))
 
     def hear(self, send_id: UUID, word: EventType, **facts: Any) -> None:
-        told = Told(event_type=word, event_id=uuid4().hex, send_id=str(send_id), occurred_at=at(self.asked), **facts)
+        """The provider tells something, twice in one request."""
+        facts = {"event_id": uuid4().hex, "occurred_at": at(self.asked)} | facts
+        told = Told(event_type=word, send_id=str(send_id), **facts)
         with self.step() as connection:
             events.ingest(
                 connection,

@@ -211,19 +211,33 @@ def test_requests_from_before_must_be_recorded_first(ledger: Ledger) -> None:
         adopt(ledger)
 
 
-def test_a_look_at_the_place_during_an_adoption_does_not_undo_it(ledger: Ledger) -> None:
+def test_a_look_at_the_place_during_an_adoption_does_not_undo_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look has read the old place when the adoption begins, and would switch off what it switches on."""
     with ledger.step() as connection:
         place.check_place(connection, "staging")
-    answers: list[bool] = []
+    looked, adopting, answers = threading.Event(), threading.Event(), []
+    read_place = place.remembered_place
+
+    def read_and_wait(connection: Connection) -> place.Place | None:
+        read = read_place(connection)
+        if threading.current_thread() is looking:
+            looked.set()
+            assert adopting.wait(30)
+        return read
 
     def look() -> None:
         with ledger.step() as connection:
             answers.append(place.may_send(connection, "staging"))
 
+    monkeypatch.setattr(place, "remembered_place", read_and_wait)
+    looking = threading.Thread(target=look)
+    looking.start()
+    assert looked.wait(30)
     with ledger.step() as connection:
         place.adopt_place(connection, "staging", user_id=ledger.made.person, reason="a restore")
-        looking = threading.Thread(target=look)
-        looking.start()
+        adopting.set()
         ledger.wait_for_a_waiter()
     looking.join()
     assert answers == [True]

@@ -54,28 +54,86 @@ def rebuilt(ledger: Ledger) -> list[tuple[object, ...]]:
 
 
 def test_rolling_up_as_it_comes_gives_what_a_rebuild_gives(ledger: Ledger) -> None:
-    chance = random.Random(11)
-    for turn in range(4):
-        for i in range(6):
-            ledger.ask(f"send {turn} {i}", subject=chance.choice(["one", "two"]))
-            ledger.ask(f"send {chance.randint(0, turn)} {i}")
-        roll_all_up(ledger)
-        for started in ledger.start():
-            if chance.random() < 0.8:
-                ledger.finish(started, chance.choice(["accepted", "ambiguous", "refused", "refused_for_now"]))
-            if chance.random() < 0.5:
-                ledger.hear(started.send_id, chance.choice([EventType.DELIVERED, EventType.BOUNCED]))
-            ledger.age(chance.choice([0, 1, 90]))
-        if turn == 1:
-            ledger.sweep()
-        if turn == 2:
-            ledger.reconcile()
-            ledger.decide(Decision.CANCEL)
+    """Each change comes in a later minute than the last one, when all marks so far are used up."""
+    changes = course(ledger)
+    for step in changes:
         roll_all_up(ledger)
         with ledger.step() as connection:
             incremental = figures(connection)
-        assert len({row[2] for row in incremental}) > turn
-        assert rebuilt(ledger) == incremental
+        assert rebuilt(ledger) == incremental, step
+        ledger.age(chance.choice([1, 2, 90]))
+
+
+chance = random.Random(11)
+
+
+def course(ledger: Ledger) -> Iterator[str]:
+    """All kinds of changes, one after the other."""
+    for key in ("accepted", "refused", "later", "doubtful", "answered late", "proved running", "lost"):
+        ledger.ask(key)
+    yield "recorded"
+    for key, subject in (("accepted", "Your receipt"), ("later", "Another one")):
+        ledger.ask(key, subject=subject)
+    yield "delivered again"
+    started = {ledger.key(one.send_id): one for one in ledger.start()}
+    yield "started"
+    ledger.finish(started["accepted"], "accepted", "m-1")
+    yield "accepted"
+    ledger.ask("accepted")
+    yield "delivered after the end"
+    ledger.finish(started["refused"], "refused")
+    yield "refused"
+    ledger.finish(started["later"], "refused_for_now")
+    yield "refused for now"
+    ledger.finish(started["doubtful"], "ambiguous")
+    ledger.finish(started["answered late"], "ambiguous")
+    yield "in doubt"
+    ledger.hear(started["proved running"].send_id, EventType.BOUNCED, bounce_class="soft", event_id="bounce")
+    yield "proved by an event while it ran"
+    ledger.hear(started["proved running"].send_id, EventType.BOUNCED, bounce_class="soft", event_id="bounce")
+    yield "told again"
+    ledger.hear(started["refused"].send_id, EventType.DELIVERED)
+    yield "a failed one proved taken"
+    ledger.sweep()
+    yield "swept a call that ran"
+    ledger.reconcile()
+    yield "released by key"
+    repeated = {ledger.key(one.send_id): one for one in ledger.start()}
+    yield "started again"
+    ledger.hear(repeated["doubtful"].send_id, EventType.DELIVERED, attempt=1)
+    yield "the first attempt proved by an event while the second ran"
+    ledger.finish(started["answered late"], "accepted", "m-2")
+    yield "the first attempt answered while the second ran"
+    ledger.finish(repeated["later"], "refused")
+    yield "refused at last"
+    ledger.finish(repeated["lost"], "ambiguous")
+    with ledger.step() as connection:
+        connection.execute("update sendonce.mailstreams set unknown_policy = 'hold'")
+    ledger.reconcile()
+    yield "held"
+    ledger.decide(Decision.CANCEL)
+    yield "cancelled by a person"
+    ledger.ask("idle")
+    yield "one more"
+    ledger.claim()
+    yield "claimed"
+    ledger.sweep()
+    yield "swept a claim without an attempt"
+    with ledger.step() as connection:
+        connection.execute("update sendonce.work set lapses = 100")
+    ledger.claim()
+    yield "claimed once too often"
+    ledger.sweep()
+    yield "swept for the last time, and held"
+    ledger.decide(Decision.RESEND)
+    (claim,) = ledger.claim()
+    with ledger.step() as connection:
+        connection.execute(
+            "update sendonce.work set cancel_reason = 'cancelled_by_person' where send_id = %s", (claim.send_id,)
+        )
+    yield "claimed and cancelled"
+    ledger.sweep()
+    yield "swept a claim that was cancelled"
 
 
 def test_the_figures_are_those_of_the_ledger(ledger: Ledger) -> None:

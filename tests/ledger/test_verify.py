@@ -179,7 +179,7 @@ def a_gap_in_the_attempts(made: Factory) -> Planted:
         send,
         made.workspace,
     )
-    return send, "there is no attempt 1 before attempt 2"
+    return send, "attempts are numbered up to 2, and there are 1"
 
 
 @plants(2)

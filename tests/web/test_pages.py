@@ -231,6 +231,17 @@ def test_the_audit_log_tells_who_did_what(house: House) -> None:
     assert "log in" not in browser.get(f"/audit?action={Action.REVEAL_ADDRESS}", htmx=True).text
 
 
+def test_the_audit_log_of_a_workspace_keeps_the_people_of_others_to_themselves(house: House) -> None:
+    (hashed,) = house.rows("select password_hash from sendonce.users where login = 'support'")[0]
+    house.factory.add("users", login="stranger", name="Stranger", password_hash=hashed)
+    house.commit()
+    house.browser("stranger")
+    house.browser("operator")
+    page = house.browser("admin").get("/audit").text
+    assert "operator" in page
+    assert "stranger" not in page
+
+
 def test_a_banner_names_what_stalls_and_what_to_do(house: House) -> None:
     house.factory.pending()
     house.factory.connection.execute("update sendonce.workers set heartbeat_at = now() - interval '1 hour'")

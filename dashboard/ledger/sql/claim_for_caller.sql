@@ -2,7 +2,7 @@
 update sendonce.work w
 set state = 'claimed', reason = 'claimed', claim_number = w.claim_number + 1, claimed_by = %(caller)s::uuid,
   claimed_at = now(), lease_until = now() + %(lease)s::interval
-where w.send_id = %(send_id)s::uuid and w.state = 'pending' and w.claim_at <= now()
+where w.send_id = %(send_id)s::uuid and w.state = 'pending' and w.run_by = 'caller' and w.claim_at <= now()
   and exists (
     select from sendonce.mailstreams m
     join sendonce.workspaces s on s.id = m.workspace_id

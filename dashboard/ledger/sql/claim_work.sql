@@ -6,6 +6,7 @@ with quota as (
   from quota q
   join sendonce.mailstreams m on m.workspace_id = q.workspace_id and m.name = q.mailstream and m.paused_at is null
   join sendonce.workspaces s on s.id = m.workspace_id and s.paused_at is null
+    and not exists (select from sendonce.settings where name = 'sending_off')
   cross join lateral (
     select w.send_id
     from sendonce.work w

@@ -8,6 +8,7 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, w
     when p.address_lookup is not null then 'suppressed'
     when m.too_late_after is not null and now() > w.due_at + m.too_late_after and not 'late' = any (coalesce(w.waived, '{}'))
       then 'late'
+    when exists (select from sendonce.settings where name = 'sending_off') then 'ledger_moved'
     when m.paused_at is not null or s.paused_at is not null then 'stream_paused'
     when a.paused_until > now() then 'provider_paused'
     when w.ambiguous_since is not null and w.released_by is null then 'unreleased'

@@ -8,7 +8,8 @@ with new as (
   select n.id, n.workspace_id, n.mailstream, m.mail_class, n.run_by,
     case when n.run_by = 'caller' then 'waits_for_caller' when n.due_at > now() then 'scheduled' else 'due' end,
     n.due_at, n.due_at
-  from new n join sendonce.mailstreams m on m.workspace_id = n.workspace_id and m.name = n.mailstream
+  -- A mailstream that is not there is refused (its class is not null): an open send never goes without its work row.
+  from new n left join sendonce.mailstreams m on m.workspace_id = n.workspace_id and m.name = n.mailstream
   where n.state = 'open'
   order by n.id
 ), failed as (

@@ -1,4 +1,5 @@
--- Take up to N rate tokens of one account; the bucket holds one second's worth. Returns how many were taken.
+-- Take up to N rate tokens of one account; the bucket holds one second's worth. Returns how many
+-- were taken, and the rate.
 with rate as (
   select a.id, a.rate_per_second as rate from sendonce.accounts a where a.id = %(account_id)s::uuid
 ), bucket as (
@@ -10,6 +11,6 @@ with rate as (
   update sendonce.account_tokens t
   set tokens = b.tokens - least(floor(b.tokens), %(wanted)s::int), refilled_at = clock_timestamp()
   from bucket b where t.account_id = b.account_id
-  returning least(floor(b.tokens), %(wanted)s::int)::int
+  returning least(floor(b.tokens), %(wanted)s::int)::int, b.rate
 )
 select * from taken

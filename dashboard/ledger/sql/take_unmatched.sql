@@ -1,14 +1,19 @@
 -- Take kept events whose send is known by now. Empty: nothing to match.
 with candidate as (
   select u.id, u.workspace_id, u.account_id, u.event_id, u.event_day, u.recipient, u.fact, u.provider_message_id,
-    u.attempt, u.event_type, u.occurred_at, u.received_at, u.bounce_class, u.reason, u.machine, u.url, u.raw,
+    u.attempt, u.event_type, u.occurred_at, u.received_at, u.bounce_class, u.reason, u.machine, u.url, u.raw, u.repeats,
+    u.other_ids,
     coalesce(s.id, a.send_id) as send_id,
     case when s.id is not null then 'send_id' else 'provider_message_id' end as matched_by
   from sendonce.unmatched u
   left join sendonce.sends s on s.id = u.send_id and s.workspace_id = u.workspace_id
   left join lateral (
     select a.send_id from sendonce.attempts a
-    where a.provider_message_id = u.provider_message_id and a.account_id = u.account_id limit 1) a on true
+    where a.provider_message_id = u.provider_message_id and a.account_id = u.account_id
+    union all
+    select m.send_id from sendonce.second_message_ids m
+    where m.provider_message_id = u.provider_message_id and m.account_id = u.account_id
+    limit 1) a on true
   where (u.send_id = any (%(send_ids)b::uuid[]) or u.provider_message_id = any (%(message_ids)b::text[])
       or %(after)s::bigint is not null and u.id > %(after)s::bigint)
     and (s.id is not null or a.send_id is not null)
@@ -19,5 +24,5 @@ with candidate as (
   delete from sendonce.unmatched u using candidate c where u.id = c.id
 )
 select workspace_id, account_id, event_id, event_day, recipient, fact, provider_message_id, attempt, event_type::text,
-  occurred_at, received_at, bounce_class, reason, machine, url, raw, send_id, matched_by
+  occurred_at, received_at, bounce_class, reason, machine, url, raw, send_id, matched_by, repeats, other_ids
 from candidate

@@ -2,7 +2,7 @@
 with proved as (
   select send_id from sendonce.attempts where status = 'accepted'
   union
-  select send_id from sendonce.events where event_type::text = any (%(proves)b::text[])
+  select send_id from sendonce.events where event_type = any (%(proves)b::text[]::sendonce.event_type[])
 )
 select s.id as send_id, case
     when s.state = 'accepted' then 'the send is accepted, and nothing proves it'

@@ -113,10 +113,6 @@ CREATE TABLE sendonce.sends (
     CONSTRAINT sends_key_is_printable CHECK (length(key) between 1 and 255 and key ~ '^[!-~]([ -~]*[!-~])?$')
 );
 
-CREATE INDEX sends_recorded ON sendonce.sends USING brin (recorded_at) WITH (pages_per_range = 16, autosummarize = on);
-
-CREATE INDEX sends_by_address ON sendonce.sends (workspace_id, address_lookup, recorded_at);
-
 CREATE INDEX sends_by_trigger ON sendonce.sends (workspace_id, trigger_id, recorded_at);
 
 CREATE INDEX sends_by_stream ON sendonce.sends (workspace_id, mailstream, recorded_at);
@@ -124,6 +120,10 @@ CREATE INDEX sends_by_stream ON sendonce.sends (workspace_id, mailstream, record
 CREATE INDEX sends_due ON sendonce.sends USING brin (due_at) WITH (pages_per_range = 16, autosummarize = on);
 
 CREATE INDEX sends_by_recipient ON sendonce.sends (workspace_id, recipient_id, recorded_at);
+
+CREATE INDEX sends_recorded ON sendonce.sends USING brin (recorded_at) WITH (pages_per_range = 16, autosummarize = on);
+
+CREATE INDEX sends_by_address ON sendonce.sends (workspace_id, address_lookup, recorded_at);
 
 alter table sendonce.sends set (fillfactor = 50);
 
@@ -174,9 +174,9 @@ CREATE TABLE sendonce.work (
     CONSTRAINT work_unknown_is_ambiguous CHECK (state <> 'unknown' or ambiguous_since is not null)
 );
 
-CREATE INDEX work_to_check ON sendonce.work (check_at) WHERE check_at is not null;
-
 CREATE INDEX work_claimable ON sendonce.work (mail_class, workspace_id, mailstream, claim_at);
+
+CREATE INDEX work_to_check ON sendonce.work (check_at) WHERE check_at is not null;
 
 alter table sendonce.work set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
@@ -209,11 +209,11 @@ CREATE TABLE sendonce.duplicates (
 
 CREATE INDEX duplicates_by_trigger ON sendonce.duplicates (workspace_id, trigger_id);
 
-CREATE INDEX duplicates_by_time ON sendonce.duplicates (workspace_id, at);
+CREATE INDEX duplicates_by_send ON sendonce.duplicates (send_id, at);
 
 CREATE INDEX duplicates_at ON sendonce.duplicates USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
 
-CREATE INDEX duplicates_by_send ON sendonce.duplicates (send_id, at);
+CREATE INDEX duplicates_by_time ON sendonce.duplicates (workspace_id, at);
 
 CREATE TABLE sendonce.dead_letters (
     id BIGINT GENERATED ALWAYS AS IDENTITY,
@@ -260,13 +260,13 @@ CREATE TABLE sendonce.attempts (
     CONSTRAINT attempts_doubt_has_time CHECK (status <> 'ambiguous' or doubted_at is not null)
 );
 
+CREATE INDEX attempts_by_message_id ON sendonce.attempts (provider_message_id) WHERE provider_message_id is not null;
+
 CREATE UNIQUE INDEX one_open_attempt_per_send ON sendonce.attempts (send_id) WHERE status = 'submitting';
 
 CREATE INDEX attempts_doubted ON sendonce.attempts (doubted_at) WHERE doubted_at is not null;
 
 CREATE INDEX attempts_started ON sendonce.attempts USING brin (started_at) WITH (pages_per_range = 16, autosummarize = on);
-
-CREATE INDEX attempts_by_message_id ON sendonce.attempts (provider_message_id) WHERE provider_message_id is not null;
 
 alter table sendonce.attempts set (fillfactor = 70);
 
@@ -300,11 +300,11 @@ CREATE TABLE sendonce.moves (
     CONSTRAINT moves_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX moves_at ON sendonce.moves USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
+
 CREATE INDEX moves_by_end ON sendonce.moves (workspace_id, to_state, at);
 
 CREATE INDEX moves_by_send ON sendonce.moves (send_id, at);
-
-CREATE INDEX moves_at ON sendonce.moves USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
 
 CREATE TABLE sendonce.events (
     id BIGINT GENERATED ALWAYS AS IDENTITY,
@@ -333,11 +333,11 @@ CREATE TABLE sendonce.events (
     CONSTRAINT one_event_per_fact UNIQUE (fact)
 );
 
+CREATE INDEX events_by_id ON sendonce.events (event_id);
+
 CREATE INDEX events_received ON sendonce.events USING brin (received_at) WITH (pages_per_range = 16, autosummarize = on);
 
 CREATE INDEX events_by_send ON sendonce.events (send_id, occurred_at);
-
-CREATE INDEX events_by_id ON sendonce.events (event_id);
 
 CREATE TABLE sendonce.unmatched (
     id BIGINT GENERATED ALWAYS AS IDENTITY,
@@ -365,11 +365,11 @@ CREATE TABLE sendonce.unmatched (
     CONSTRAINT one_unmatched_per_fact UNIQUE (fact)
 );
 
-CREATE INDEX unmatched_by_message_id ON sendonce.unmatched (provider_message_id);
-
 CREATE INDEX unmatched_by_event_id ON sendonce.unmatched (event_id);
 
 CREATE INDEX unmatched_by_send ON sendonce.unmatched (send_id);
+
+CREATE INDEX unmatched_by_message_id ON sendonce.unmatched (provider_message_id);
 
 CREATE TABLE sendonce.suppressions (
     workspace_id UUID NOT NULL,
@@ -423,9 +423,9 @@ CREATE TABLE sendonce.audit (
     CONSTRAINT audit_pkey PRIMARY KEY (id)
 );
 
-CREATE INDEX audit_by_subject ON sendonce.audit (subject);
-
 CREATE INDEX audit_by_time ON sendonce.audit (workspace_id, at);
+
+CREATE INDEX audit_by_subject ON sendonce.audit (subject);
 
 CREATE TABLE sendonce.lookups (
     id TEXT COLLATE "C" NOT NULL,

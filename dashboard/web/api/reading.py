@@ -14,6 +14,7 @@ from dashboard.ledger import access
 from dashboard.ledger.access import ApiToken
 from dashboard.ledger.requests import BadRequest
 from dashboard.web.api.problems import Problem
+from dashboard.web.bodies import raw_body
 from dashboard.web.state import database
 
 MAX_BODY = 10_000_000
@@ -48,11 +49,10 @@ def _unauthorized(detail: str, challenge: str) -> Problem:
 
 def one_send() -> dict[str, Any]:
     """The body as one request for a send, with the key of the header put in."""
-    request.max_content_length = MAX_BODY
     mimetype = request.mimetype
     if mimetype != "application/json" and not (mimetype.startswith("application/") and mimetype.endswith("+json")):
         raise Problem("wrong-content-type", "Send the request as application/json.")
-    raw = parsed(request.get_data(cache=False))
+    raw = parsed(raw_body(MAX_BODY))
     if not isinstance(raw, dict):
         raise BadRequest("request", "must be a JSON object")
     header = key_header()
@@ -65,12 +65,11 @@ def one_send() -> dict[str, Any]:
 
 def batch_lines() -> list[tuple[int, bytes]]:
     """The lines of a batch with their numbers, counted from 1; blank lines are passed over."""
-    request.max_content_length = MAX_BATCH_BODY
     if request.mimetype not in JSON_LINES:
         raise Problem("wrong-content-type", f"Send the batch as JSON lines, {JSON_LINES[0]}.")
     if key_header() is not None:
         raise BadRequest("Idempotency-Key", "stands for one send: in a batch each line has its own key")
-    lines = request.get_data(cache=False).split(b"\n")
+    lines = raw_body(MAX_BATCH_BODY).split(b"\n")
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not numbered:
         raise BadRequest("request", "the batch has no lines")

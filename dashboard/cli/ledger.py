@@ -1,0 +1,25 @@
+"""A transaction on the ledger for one command; what the ledger refuses is the user's mistake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dashboard.cli import Mistake
+from dashboard.ledger.access import Refused
+from dashboard.ledger.database import Connection, Database
+from dashboard.settings import read_database_url
+
+
+@contextmanager
+def ledger() -> Iterator[Connection]:
+    """A transaction, committed at the end. Needs DATABASE_URL only."""
+    database = Database(read_database_url(os.environ), pool_size=1)
+    try:
+        with database.transaction() as connection:
+            yield connection
+    except Refused as refusal:
+        raise Mistake(str(refusal)) from None
+    finally:
+        database.close()

@@ -1,0 +1,75 @@
+"""Cancelling a send: at once where nothing is under way, else as soon as it is known not to have been taken.
+
+A call that is running cannot be called back. A cancel that meets one is remembered on the work row, and whoever asked is
+told that it is too late if the provider takes it: wherever the send would wait for another attempt, it becomes cancelled
+instead (DESIGN §5.12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from dashboard.ledger import acceptance, audit, holds, moves
+from dashboard.ledger.database import Connection
+from dashboard.ledger.holds import Decided, Refused
+from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.work import Work
+from dashboard.lifecycle import By, Decision, Reason, State
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """It is cancelled. An attempt whose outcome is unknown may have left all the same."""
+
+    send_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A call is running: too late if it is taken, else it becomes cancelled."""
+
+    send_id: UUID
+
+
+def cancel_send(
+    connection: Connection, *, workspace_id: UUID, send_id: UUID, user_id: UUID | None, reason: str
+) -> Cancelled | Remembered | Refused:
+    """Cancel an open send of the workspace, with an audit row, in the connection's transaction. Safe to repeat.
+
+    ``user_id`` is None where a program asks. A held send is decided, as on its page, with all that is known by now.
+    """
+    if not reason.strip():
+        return Refused("Give a reason: it stands beside the cancellation for whoever looks at it later.")
+    row = acceptance.lock_sends(connection, [send_id]).open.get(send_id)
+    if row is None or row.workspace_id != workspace_id:
+        return Refused("There is no open send of this id: it has come to its end already.")
+    if row.state is State.HELD and user_id is not None:
+        return _decide(connection, row, user_id, reason)
+    running = row.open_attempt is not None
+    if running:
+        connection.execute(
+            "update sendonce.work set cancel_reason = coalesce(cancel_reason, %s),"
+            " cancelled_by = coalesce(cancelled_by, %s) where send_id = %s",
+            (Reason.CANCELLED_BY_PERSON, user_id, send_id),
+        )
+    else:
+        who = Who(By.API if user_id is None else By.PERSON, user_id=user_id)
+        moves.cancel(connection, who, [Target(send_id=send_id, reason=Reason.CANCELLED_BY_PERSON)])
+    audit.record(
+        connection, audit.Action.CANCEL_SEND, workspace_id=workspace_id, user_id=user_id, subject=send_id,
+        reason=reason.strip(), detail={"before": row.state.value, "call_running": running},
+    )  # fmt: skip
+    return Remembered(send_id) if running else Cancelled(send_id)
+
+
+def _decide(connection: Connection, row: Work, user_id: UUID, reason: str) -> Cancelled | Refused:
+    hold = connection.execute(
+        "select id from sendonce.holds where send_id = %s and closed_at is null", (row.send_id,)
+    ).fetchone()
+    assert hold is not None
+    result = holds.decide(
+        connection, workspace_id=row.workspace_id, hold_id=hold[0], user_id=user_id, decision=Decision.CANCEL,
+        reason=reason, evidence=row.evidence,
+    )  # fmt: skip
+    return Cancelled(row.send_id) if isinstance(result, Decided) else result

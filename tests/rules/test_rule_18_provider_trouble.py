@@ -1,0 +1,136 @@
+"""Rule 18: trouble of an account is no send's fault: it is paused for all workers, and its sends wait uncounted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.crew import (
+    Hand,
+    Rival,
+    ask,
+    ask_one,
+    due_now,
+    open_transaction,
+    reason_of,
+    state_of,
+    wait_for_a_waiter,
+    work_of,
+)
+from tests.place import Place
+
+PAUSE = timedelta(minutes=5)
+
+
+def _resume(place: Place) -> None:
+    place.run("update sendonce.accounts set paused_until = now() - interval '1 second'")
+    due_now(place)
+
+
+def _paused(place: Place) -> bool:
+    paused: bool = place.one("select coalesce(paused_until > now(), false) as paused from sendonce.accounts")["paused"]
+    return paused
+
+
+def test_a_refusal_of_the_account_sends_the_send_back_uncounted(place: Place) -> None:
+    place.run("update sendonce.mailstreams set max_attempts = 1")
+    send, hand = ask_one(place), Hand(place)
+    for n in range(1, 4):
+        (started,) = hand.start()
+        assert started.n == n
+        hand.finish(started, "account_trouble", pause=PAUSE, reason="the key was revoked")
+        row = work_of(place, send)
+        assert (row["state"], row["reason"], row["counted_attempts"]) == ("pending", "provider_paused", 0)
+        _resume(place)
+    (started,) = hand.start()
+    hand.finish(started, "refused_for_now")
+    assert (state_of(place, send), reason_of(place, send)) == ("failed", "attempts_used_up"), "this one counted"
+
+
+def test_the_pause_has_its_reason_and_its_end_and_counts_for_every_worker(place: Place) -> None:
+    first, second = ask(place, "order:1", "order:2")
+    hand, other = Hand(place), Hand(place)
+    (started,) = hand.start(hand.claim(1))
+    rest = other.claim()
+    hand.finish(started, "account_trouble", pause=PAUSE, reason="the key was revoked")
+    row = place.one("select paused_until - now() <= %s as bounded, paused_reason from sendonce.accounts", PAUSE)
+    assert row == {"bounded": True, "paused_reason": "the key was revoked"}
+    due_now(place)
+    assert other.start(rest) == []
+    assert Hand(place).claim() == []
+    _resume(place)
+    assert {s.send_id for s in other.start()} == {first, second}
+
+
+def test_the_alert_is_raised_once_however_many_workers_meet_the_trouble(place: Place) -> None:
+    ask(place, *(f"order:{i}" for i in range(3)))
+    hands = [Hand(place) for _ in range(3)]
+    started = [hand.start(hand.claim(1))[0] for hand in hands]
+    alerts = [
+        hand.finish(each, "account_trouble", pause=PAUSE, reason="quota").paused
+        for hand, each in zip(hands, started, strict=True)
+    ]
+    assert [len(alert) for alert in alerts] == [1, 0, 0]
+
+
+def test_two_workers_that_meet_it_at_the_same_moment_pause_it_once(place: Place) -> None:
+    ask(place, "order:1", "order:2")
+    one, two = Hand(place), Hand(place)
+    first, second = one.start(one.claim(1))[0], two.start(two.claim(1))[0]
+    with open_transaction(place) as connection:
+        mine = one.finish_in(connection, first, "account_trouble", pause=PAUSE, reason="quota")
+        other = Rival(lambda: two.finish(second, "account_trouble", pause=PAUSE, reason="quota"))
+        wait_for_a_waiter(place, other)
+    assert (len(mine.paused), len(other.result.paused)) == (1, 0)
+
+
+def test_a_pause_is_only_made_longer(place: Place) -> None:
+    ask(place, "order:1", "order:2")
+    hand = Hand(place)
+    first, second = hand.start()
+    hand.finish(first, "account_trouble", pause=timedelta(hours=6), reason="quota")
+    hand.finish(second, "account_trouble", pause=timedelta(seconds=1), reason="quota")
+    assert place.one("select paused_until > now() + interval '5 hours' as far from sendonce.accounts")["far"]
+
+
+def test_a_provider_that_cannot_be_reached_three_times_in_a_row_is_left_alone_for_longer_each_time(
+    place: Place,
+) -> None:
+    ask(place, *(f"order:{i}" for i in range(6)))
+    hand = Hand(place)
+    started = hand.start()
+    spans = []
+    for each in started:
+        hand.finish(each, "account_trouble", reason="connection refused")
+        spans.append(place.one("select paused_until - now() as left from sendonce.accounts")["left"])
+    assert spans[:2] == [None, None]
+    assert timedelta(seconds=29) < spans[2] <= timedelta(seconds=30)
+    assert timedelta(seconds=58) < spans[5] <= timedelta(seconds=60)
+
+
+def test_a_yes_in_between_begins_the_count_anew(place: Place) -> None:
+    ask(place, *(f"order:{i}" for i in range(5)))
+    hand = Hand(place)
+    started = hand.start()
+    for each, kind in zip(started, ("account_trouble", "account_trouble", "accepted"), strict=False):
+        hand.finish(each, kind)  # type: ignore[arg-type]
+    for each in started[3:]:
+        hand.finish(each, "account_trouble")
+    assert not _paused(place)
+
+
+def test_a_refusal_of_one_message_pauses_nobody(place: Place) -> None:
+    ask(place, *(f"order:{i}" for i in range(5)))
+    hand = Hand(place)
+    for each in hand.start():
+        assert hand.finish(each, "refused").paused == set()
+    assert not _paused(place)
+
+
+def test_a_provider_that_says_when_is_asked_no_sooner(place: Place) -> None:
+    send, hand = ask_one(place), Hand(place)
+    (started,) = hand.start()
+    hand.finish(started, "refused_for_now", retry_after=7200.0)
+    row = place.one("select claim_at - now() > interval '119 minutes' as later, reason from sendonce.work")
+    assert row == {"later": True, "reason": "refused_for_now"}
+    assert hand.claim() == []
+    assert state_of(place, send) == "pending"

@@ -171,8 +171,8 @@ def reconciled(place: Place) -> Reconciled:
 def attempt_ages(place: Place, send: UUID, by: timedelta) -> None:
     """The attempts of a send were made so much earlier."""
     place.run(
-        "update sendonce.work set ambiguous_since = ambiguous_since - %(by)s, first_attempt_at = first_attempt_at - %(by)s"
-        " where send_id = %(send)s",
+        "update sendonce.work set ambiguous_since = ambiguous_since - %(by)s,"
+        " first_attempt_at = first_attempt_at - %(by)s where send_id = %(send)s",
         by=by, send=send,
     )  # fmt: skip
     place.run(
@@ -346,10 +346,12 @@ class Rival(threading.Thread, Generic[T]):
 
 
 @contextmanager
-def open_transaction(place: Place) -> Iterator[Connection]:
-    """A transaction on a connection of its own, held open until the block ends, then committed."""
+def open_transaction(place: Place, *, commit: bool = True) -> Iterator[Connection]:
+    """A transaction on a connection of its own, held open until the block ends, then committed, or rolled back."""
     with place.database.transaction() as connection:
         yield connection
+        if not commit:
+            connection.rollback()
 
 
 def wait_for_a_waiter(place: Place, rival: Rival[Any]) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from uuid import UUID
 
 import click
 
 from dashboard.cli import Mistake, secrets
+from dashboard.cli.account_settings import apart, ask_missing, check, read_given
 from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, workspace_option
+from dashboard.cli.options import example, span, workspace_option
 from dashboard.ledger import accounts, audit, streams
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.database import Connection
 from dashboard.ledger.vault import Vault
 from dashboard.providers import PROVIDERS, provider
-from dashboard.providers.base import Provider, Rejected
-from dashboard.providers.wire import Refusing
+from dashboard.providers.base import Provider
 from dashboard.settings import Settings, read_settings
 
 WEBHOOK_SECRET = "webhook_secret"
@@ -64,12 +63,8 @@ def add_account(
 ) -> None:
     """Add an account. Prints the webhook address to enter at the provider."""
     chosen, settings = provider(kind), read_settings(os.environ)
-    plain, secret = _read(chosen, given, files, secret_stdin)
-    for one in chosen.settings:
-        if one.secret and one.name not in secret:
-            how_else = f"--secret-file {one.name}=FILE, or --secret-stdin {one.name}"
-            if answer := secrets.ask(one.name, needed=one.required, how_else=how_else):
-                secret[one.name] = answer
+    plain, secret = read_given(chosen, given, files, secret_stdin)
+    ask_missing(chosen, secret)
     with ledger() as connection:
         workspace_id = find_workspace(connection, workspace)
         if accounts.find_account(connection, workspace_id, name):
@@ -106,8 +101,8 @@ def set_account(
         workspace_id, account_id = _known(connection, workspace, name)
         row = next(one for one in accounts.list_accounts(connection, workspace_id) if one.id == account_id)
         chosen = provider(row.provider)
-        plain, secret = _read(chosen, given, files, secret_stdin)
-        old_plain, old_secret = _apart(chosen, _settings_of(connection, settings, account_id))
+        plain, secret = read_given(chosen, given, files, secret_stdin)
+        old_plain, old_secret = apart(chosen, _settings_of(connection, settings, account_id))
         kept = row.rate_per_second if rate is None else rate
         _save(connection, settings, workspace_id, name, chosen, {**old_plain, **plain}, {**old_secret, **secret}, kept)
         audit.record(
@@ -129,7 +124,7 @@ def list_accounts(workspace: str) -> None:
         if row.paused_for_good or row.paused_until:
             until = "until it is resumed" if row.paused_until is None else f"until {row.paused_until:%H:%M:%S} UTC"
             state = f"paused {until}: {row.paused_reason}"
-        keys = f"honours keys for {row.key_window}" if row.key_window else "honours no keys"
+        keys = f"honours keys for {span(row.key_window)}" if row.key_window else "honours no keys"
         address = _address(settings, row.id) if provider(row.provider).capabilities({}).webhooks else "no webhooks"
         click.echo(f"{row.name}\t{row.provider}\t{keys}\t{state}\t{address}")
 
@@ -154,7 +149,7 @@ def rotate_webhook_secret(*, name: str, file: str | None, secret_stdin: bool, en
         chosen = provider(row.provider)
         if WEBHOOK_SECRET not in {one.name for one in chosen.settings}:
             raise Mistake(f"{chosen.title} has no webhooks")
-        plain, secret = _apart(chosen, _settings_of(connection, settings, account_id))
+        plain, secret = apart(chosen, _settings_of(connection, settings, account_id))
         old = secret.get(WEBHOOK_SECRET, "").split()[:1]
         new = [] if end else [_new_secret(file, secret_stdin)]
         if not old and not new:
@@ -201,34 +196,6 @@ def _known(connection: Connection, workspace: str, name: str) -> tuple[UUID, UUI
     return workspace_id, account_id
 
 
-def _read(
-    chosen: Provider, given: Iterable[str], files: Iterable[str], stdin: str | None
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Plain and secret settings as they were given. Raises :class:`Mistake`."""
-    plain = dict(_pair(one, "--set") for one in given)
-    secret = {name: secrets.read_file(path) for name, path in (_pair(one, "--secret-file") for one in files)}
-    if stdin is not None:
-        secret[stdin] = ""
-    known = {one.name: one for one in chosen.settings}
-    for name in [*plain, *secret]:
-        if name not in known:
-            raise Mistake(f"{chosen.title} has no setting {name}; it has {', '.join(known)}")
-        if known[name].secret and name in plain:
-            raise Mistake(f"{name} is a secret, and others see the command line: use --secret-file or --secret-stdin")
-        if not known[name].secret and name in secret:
-            raise Mistake(f"{name} is no secret: use --set {name}=…")
-    if stdin is not None:
-        secret[stdin] = secrets.read_stdin()
-    return plain, secret
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise click.UsageError(f"{option} takes NAME=…, not {name!r}")
-    return name, value
-
-
 def _new_secret(file: str | None, from_stdin: bool) -> str:
     if file is not None:
         return secrets.read_file(file)
@@ -242,19 +209,13 @@ def _settings_of(connection: Connection, settings: Settings, account_id: UUID) -
     return found.settings if found else {}
 
 
-def _apart(chosen: Provider, all_of_them: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    is_secret = {one.name for one in chosen.settings if one.secret}
-    secret = {name: value for name, value in all_of_them.items() if name in is_secret}
-    return {name: value for name, value in all_of_them.items() if name not in is_secret}, secret
-
-
 def _save(
     connection: Connection, settings: Settings, workspace_id: UUID, name: str, chosen: Provider,
     plain: Mapping[str, str], secret: Mapping[str, str], rate: float | None,
 ) -> UUID:  # fmt: skip
     """Check and store. Raises :class:`Mistake` for settings that cannot work, also with the account's mailstreams."""
     plain = {key: value for key, value in plain.items() if value}
-    _check(chosen, {**plain, **secret})
+    check(chosen, {**plain, **secret})
     can = chosen.capabilities({**plain, **secret})
     account_id = accounts.save_account(
         connection, Vault(settings.encryption_keys), workspace_id=workspace_id, name=name, provider=chosen.name,
@@ -267,17 +228,6 @@ def _save(
         except streams.BadStream as error:
             raise Mistake(f"the mailstream {stream.name} could not keep its rules: {error}") from None
     return account_id
-
-
-def _check(chosen: Provider, given: Mapping[str, str]) -> None:
-    for one in chosen.settings:
-        if one.required and not given.get(one.name):
-            raise Mistake(f"{one.name} is needed, by --set {one.name}=…: {one.help}")
-    channel = chosen.open_channel(given, request_timeout=1)
-    with suppress(OSError):
-        channel.close()
-    if isinstance(channel, Refusing) and isinstance(channel.outcome, Rejected):
-        raise Mistake(channel.outcome.reason)
 
 
 def _address(settings: Settings, account_id: UUID) -> str:

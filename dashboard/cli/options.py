@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 
 workspace_option = click.option(
@@ -14,3 +16,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def example(*lines: str) -> str:
     """An epilog with command lines to copy: ``@click.command(epilog=example("sendonce migrate"))``."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def span(time: timedelta) -> str:
+    """A time span in the form that commands take: 90s, 30m, 2h, 3d; whole days from two on."""
+    seconds = round(time.total_seconds())
+    for unit, length, least in (("d", 86_400, 2), ("h", 3_600, 1), ("m", 60, 1)):
+        if seconds % length == 0 and seconds >= least * length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"

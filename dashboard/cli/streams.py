@@ -12,7 +12,7 @@ import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, workspace_option
+from dashboard.cli.options import example, span, workspace_option
 from dashboard.ledger import accounts, audit, streams
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.database import Connection
@@ -136,7 +136,7 @@ def list_streams(workspace: str) -> None:
     with ledger() as connection:
         rows = read_streams(connection, find_workspace(connection, workspace))
     for row in rows:
-        unknown = f"unknown: {row.unknown_policy} after {row.grace}"
+        unknown = f"unknown: {row.unknown_policy} after {span(row.grace)}"
         state = f"paused: {row.paused_reason}" if row.paused_at else "active"
         click.echo("\t".join((row.name, row.mail_class, row.account, row.owner or "no owner", unknown, state)))
 

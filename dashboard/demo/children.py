@@ -26,11 +26,15 @@ _WATCHED = (
 
 
 def start(arguments: tuple[str, ...], *, environment: Mapping[str, str], log: Path) -> Child:
-    """Start ``sendonce …``; what it says goes to ``log``. Ctrl-C is the demo's: it does not reach the child."""
+    """Start ``sendonce …``; what it says goes to ``log``. Ctrl-C is the demo's: it does not reach the child.
+
+    Of our settings it gets those of ``environment`` alone, whatever the caller's shell has.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SENDONCE_", "DATABASE_"))}
     with log.open("ab") as said:
         return subprocess.Popen(
             ["/bin/sh", "-c", _WATCHED, "sendonce", sys.executable, "-m", "dashboard.cli", *arguments],
-            env={**os.environ, **environment},
+            env={**inherited, **environment},
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,

@@ -150,9 +150,13 @@ def _attempt(trace: Trace, attempt: Attempt) -> Iterator[Entry]:
     yield _outcome(attempt, which, name)
 
 
+def _duration(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
 def _outcome(attempt: Attempt, which: str, name: str) -> Entry:
     assert attempt.finished_at is not None
-    latency = f"after {attempt.duration_ms} ms" if attempt.duration_ms is not None else ""
+    latency = f"after {_duration(attempt.duration_ms)}" if attempt.duration_ms is not None else ""
     told = f"told by {_TELLERS[By(attempt.settled_by)]}" if attempt.doubted_at and attempt.settled_by else ""
     match AttemptStatus(attempt.status):
         case AttemptStatus.ACCEPTED if attempt.settled_by == By.PERSON:

@@ -1,8 +1,8 @@
 """Cancelling a send: at once where nothing is under way, else as soon as it is known not to have been taken.
 
-A call that is running cannot be called back. A cancel that meets one is remembered on the work row, and whoever asked is
-told that it is too late if the provider takes it: wherever the send would wait for another attempt, it becomes cancelled
-instead (DESIGN §5.12).
+A call that is running cannot be called back. A cancel that meets one is remembered on the work row, and whoever asked
+is told that it is too late if the provider takes it: wherever the send would wait for another attempt, it becomes
+cancelled instead (DESIGN §5.12).
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def test_a_mailstream_has_the_rules_of_its_class_except_those_that_are_given(
     assert run([*add, "--grace", "10m"]) == 0
     assert run(["stream", "list"]) == 0
     told = capsys.readouterr().out
-    assert "receipts\ttransactional\tresend\tPayments team\tunknown: release after 0:10:00\tactive\n" in told
+    assert "receipts\ttransactional\tresend\tPayments team\tunknown: release after 10m\tactive\n" in told
     assert run(["stream", "set", "receipts", "--unknown", "hold", "--title", "Receipts"]) == 0
     query = "select title || owner || unknown_policy || grace || max_attempts from sendonce.mailstreams"
     assert ask(ledger, query) == "ReceiptsPayments teamhold00:10:0020"

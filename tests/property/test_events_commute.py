@@ -97,8 +97,8 @@ facts = st.lists(
 def _told(send: UUID, address: str, case: Sequence[tuple[EventType, int, str | None, bool]]) -> list[Told]:
     return [
         told(
-            word, send if by_id else None, f"msg-{send}", occurred_at=NOON + timedelta(seconds=second), recipient=address,
-            bounce_class=bounce if word is EventType.BOUNCED else None,
+            word, send if by_id else None, f"msg-{send}", occurred_at=NOON + timedelta(seconds=second),
+            recipient=address, bounce_class=bounce if word is EventType.BOUNCED else None,
         )
         for word, second, bounce, by_id in case
     ]  # fmt: skip

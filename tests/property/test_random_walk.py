@@ -70,7 +70,8 @@ class Walk:
         self.attempt_of: dict[str, int] = {}
         self.steps: list[Callable[[], object]] = [
             self.ask, self.claim, self.claim, self.start, self.start, self.start, self.finish, self.finish, self.finish,
-            self.lapse, self.later, self.later, self.reconcile, self.tell, self.tell, self.decide, self.cancel, self.forget,
+            self.lapse, self.later, self.later, self.reconcile, self.tell, self.tell, self.decide,
+            self.cancel, self.forget,
         ]  # fmt: skip
 
     def go(self, steps: int) -> None:
@@ -229,7 +230,8 @@ def walked(database_url: str) -> Iterator[Place]:
     place = Place(database)
     with database.transaction() as connection:
         plain = save_account(
-            connection, place.vault, workspace_id=place.workspace, name="plain", provider="smtp", settings={}, secrets={}
+            connection, place.vault, workspace_id=place.workspace, name="plain", provider="smtp", settings={},
+            secrets={},
         )  # fmt: skip
     place.stream("statements", "scheduled", account_id=plain)
     place.stream("codes", "security", unknown_policy="cancel")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import psycopg
-import pytest
 from psycopg.types.json import Jsonb
 
 from dashboard.identity import send_id
@@ -74,11 +73,10 @@ def test_a_relay_that_meets_a_recorder_of_the_same_key_waits_and_reads_the_winne
 
 def test_a_relay_that_waits_for_a_recorder_which_gives_up_wins(place: Place) -> None:
     enqueue(place, "a")
-    with pytest.raises(ZeroDivisionError), open_transaction(place) as connection:
+    with open_transaction(place, commit=False) as connection:
         record_in(connection, place, "a")
         other = Rival(lambda: relay(place))
         wait_for_a_waiter(place, other)
-        _ = 1 / 0
     assert other.result == Relayed(taken=1, won=1)
     assert state_of(place, ids(place, "a")[0]) == "pending"
 
@@ -148,9 +146,8 @@ def test_a_row_that_is_relayed_again_after_its_deletion_was_lost_is_no_duplicate
 
 def test_a_relay_that_dies_before_its_commit_leaves_all_its_rows(place: Place) -> None:
     enqueue(place, "a", "b", "c")
-    with pytest.raises(ZeroDivisionError), place.database.transaction() as connection:
+    with open_transaction(place, commit=False) as connection:
         assert outbox.relay(connection, place.vault, limit=2).won == 2
-        _ = 1 / 0
     assert (place.count("outbox"), place.count("sends")) == (3, 0)
     assert relay(place) == Relayed(taken=3, won=3)
 

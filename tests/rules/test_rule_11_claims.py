@@ -15,7 +15,7 @@ from tests.place import Place
 NOT_YET = {
     "its stream is paused": "update sendonce.mailstreams set paused_at = now(), paused_reason = 'p'",
     "its workspace is paused": "update sendonce.workspaces set paused_at = now()",
-    "its account is paused": "update sendonce.accounts set paused_until = now() + interval '1 day', paused_reason = 'p'",
+    "its account is paused": "update sendonce.accounts set paused_until = now() + interval '1 h', paused_reason = 'p'",
     "its account is paused for good": "update sendonce.accounts set paused_until = 'infinity', paused_reason = 'p'",
     "it is due later": "update sendonce.work set claim_at = now() + interval '1 hour'",
     "its caller sends it": "update sendonce.work set run_by = 'caller'",

@@ -14,7 +14,8 @@ from tests.place import Place
 def _another_account(place: Place) -> UUID:
     with place.database.transaction() as connection:
         return save_account(
-            connection, place.vault, workspace_id=place.workspace, name="other", provider="resend", settings={}, secrets={}
+            connection, place.vault, workspace_id=place.workspace, name="other", provider="resend", settings={},
+            secrets={},
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.version_info < (3, 11) or print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST := $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4
 
 # Stamps are named after what they stand for, so that a changed lock, or a moved checkout, is a new stamp.
 sum = $(shell (cat $(1); echo $(CURDIR)) | cksum | cut -d' ' -f1)

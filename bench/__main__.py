@@ -12,7 +12,7 @@ from types import ModuleType
 import psycopg
 
 from bench import floor, product
-from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.embedded.postgres import EmbeddedPostgres
 
 SERVER = {
     "shared_buffers": "2GB", "max_wal_size": "8GB", "min_wal_size": "2GB", "checkpoint_timeout": "15min",
@@ -39,9 +39,8 @@ def main() -> None:
                     print(f"{name:10} {rates[name][-1]:9.0f} sends a second", flush=True)
     ratios = [ours / theirs for ours, theirs in zip(rates["sendonce"], rates["floor"], strict=True)]
     print(f"outbox to accepted, no-op provider, 1 worker process, {arguments.sends} sends, 10 % asked for twice")
-    print(
-        f"sendonce / floor, median of {len(ratios)}: {statistics.median(ratios):.2f}  ({', '.join(f'{r:.2f}' for r in ratios)})"
-    )
+    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"sendonce / floor, median of {len(ratios)}: {statistics.median(ratios):.2f}  ({each})")
 
 
 def measure(server: EmbeddedPostgres, name: str, contestant: ModuleType, sends: int) -> float:

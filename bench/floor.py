@@ -19,14 +19,16 @@ SET = 1000
 SCHEMA = """
 create table outbox (id bigint generated always as identity primary key, key text not null, recipient text not null,
   payload jsonb not null, asked_at timestamptz not null default now());
-create table mails (id bigint generated always as identity primary key, key text not null unique, recipient text not null,
-  payload jsonb not null, state smallint not null default 0, worker int, lease_until timestamptz, message_id text,
-  made_at timestamptz not null default now(), changed_at timestamptz) with (fillfactor = 70);
+create table mails (id bigint generated always as identity primary key, key text not null unique,
+  recipient text not null, payload jsonb not null, state smallint not null default 0, worker int,
+  lease_until timestamptz, message_id text, made_at timestamptz not null default now(), changed_at timestamptz)
+  with (fillfactor = 70);
 create index mails_by_recipient on mails (recipient, made_at);
 create index mails_waiting on mails (id) where state = 0;
 create index mails_by_message on mails (message_id) where message_id is not null;
-create table tries (mail_id bigint not null, n smallint not null, worker int, started_at timestamptz not null default now(),
-  ended_at timestamptz, outcome smallint, primary key (mail_id, n)) with (fillfactor = 70);
+create table tries (mail_id bigint not null, n smallint not null, worker int,
+  started_at timestamptz not null default now(), ended_at timestamptz, outcome smallint,
+  primary key (mail_id, n)) with (fillfactor = 70);
 """
 
 RELAY = """

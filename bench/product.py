@@ -110,7 +110,9 @@ def request(number: int) -> dict[str, object]:
         "workspace": "default", "mailstream": "receipts", "key": key(number),
         "recipient": {"id": f"recipient_{number}", "address": recipient(number)},
         "trigger": {"type": "order.shipped", "id": f"order_{number}"},
-        "message": {"from": "Shop <shop@shop.example>", "subject": SUBJECT, "text": TEXT, "variables": variables(number)},
+        "message": {
+            "from": "Shop <shop@shop.example>", "subject": SUBJECT, "text": TEXT, "variables": variables(number),
+        },
     }  # fmt: skip
 
 

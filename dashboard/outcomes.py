@@ -16,8 +16,15 @@ def as_finished(started: Started, outcome: Outcome, duration_ms: int) -> Finishe
     """The outcome of a started attempt in the ledger's words. ``duration_ms``: of the call itself."""
     return Finished(
         send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-        duration_ms=duration_ms, **_facts(outcome),
+        duration_ms=duration_ms, **{name: _storable(fact) for name, fact in _facts(outcome).items()},
     )  # fmt: skip
+
+
+def _storable(fact: Any) -> Any:
+    """A provider's words as a database can hold them: without NUL and without half characters."""
+    if not isinstance(fact, str) or (fact.isascii() and "\0" not in fact):
+        return fact
+    return fact.replace("\0", "").encode(errors="replace").decode()
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

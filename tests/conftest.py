@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from psycopg import sql
 
-from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import migrate
 from tests.programs import PROGRAMS
 

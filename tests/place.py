@@ -54,12 +54,12 @@ class Place:
     def run(self, query: str, *given: object, **named: object) -> None:
         """Run and commit a statement."""
         with self.database.transaction() as connection:
-            connection.execute(query, named or given)  # type: ignore[call-overload]
+            connection.execute(query, named or given)
 
     def all(self, query: str, *given: object) -> list[dict[str, Any]]:
         """The rows of a query, which may change something."""
         with self.database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(query, given).fetchall()  # type: ignore[call-overload, no-any-return]
+            return cursor.execute(query, given).fetchall()
 
     def one(self, query: str, *given: object) -> dict[str, Any]:
         """The only row of a query."""

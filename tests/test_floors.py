@@ -21,6 +21,7 @@ BELOW = {
     **dict.fromkeys(GROUND, GROUND),
     "ledger": GROUND,
     "providers": GROUND,
+    "embedded": set(),
     "simulator": GROUND,  # stands apart: it knows the vendors' documents, and no adapter
     "migrations": GROUND | {"ledger"},
     "insight": GROUND | {"ledger", "providers"},
@@ -29,7 +30,7 @@ BELOW = {
     "worker": GROUND | {"ledger", "providers", "outcomes", "insight"},
     "web": GROUND | {"ledger", "providers", "insight", "migrations", "producer"},
 }
-BELOW["demo"] = set(BELOW) | {"cli"}  # plays everything there is
+BELOW["demo"] = set(BELOW)  # plays everything there is
 BELOW["cli"] = set(BELOW)
 """What each part of the house may import, besides itself."""
 

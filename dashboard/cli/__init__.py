@@ -102,7 +102,7 @@ def _told(error: Exception) -> list[str]:
     """What to say of an error that is no bug of ours; nothing for any other. Imports late, for a fast ``--help``."""
     from psycopg import OperationalError, errors
 
-    from dashboard.cli.server_account import EmbeddedPostgresError
+    from dashboard.embedded.server_account import EmbeddedPostgresError
     from dashboard.settings import SettingsError
 
     match getattr(error, "orig", None) or error:  # SQLAlchemy wraps the driver's errors

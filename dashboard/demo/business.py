@@ -41,7 +41,7 @@ class Business:
         self._warehouse = warehouse
         self._seed = seed
         self._clock = clock
-        self._dice = random.Random()  # noqa: S311  # only the pace
+        self._dice = random.Random(seed)  # noqa: S311  # only the pace
         self._order = itertools.count()
         self._due: list[tuple[float, int, Happening]] = []
         self._next_at = clock()

@@ -1,8 +1,8 @@
 """Child processes that end with the demo, however it ends: politely, by a signal, by SIGKILL.
 
-A tiny shell beside each child reads a pipe whose other end only the demo holds (as in ``cli/embedded.py``). When the
-demo is gone the pipe closes, and the shell ends the child: first politely, then by force. No bookkeeping of process ids
-survives anywhere, so nothing can be left behind or be ended by mistake later.
+A tiny shell beside each child reads a pipe whose other end only the demo holds (as in ``embedded/postgres.py``). When
+the demo is gone the pipe closes, and the shell ends the child: first politely, then by force. No bookkeeping of process
+ids survives anywhere, so nothing can be left behind or be ended by mistake later.
 """
 
 from __future__ import annotations

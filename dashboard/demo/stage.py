@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dashboard.cli.embedded import EmbeddedPostgres
 from dashboard.demo import children
 from dashboard.demo.children import Child
+from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import migrate
 from dashboard.settings import Settings, read_settings
 

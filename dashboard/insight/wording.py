@@ -25,7 +25,7 @@ REASONS: dict[Reason, str] = {
     Reason.NO_ANSWER: "the provider did not answer",
     Reason.WORKER_LOST: "the worker stopped while its call was running",
     Reason.EARLIER_DOUBT: "an earlier attempt got no answer",
-    Reason.UNCONFIRMED: "nothing told in time whether the provider took it",
+    Reason.UNCONFIRMED: "nobody could tell in time whether the provider took it",
     Reason.KEY_ENDED: "the provider no longer recognises a repeat",
     Reason.LATE: "it is later than its mailstream allows",
     Reason.WORKERS_STOP_ON_IT: "several workers stopped on it",

@@ -8,7 +8,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -261,7 +260,7 @@ def test_a_send_is_found_by_its_key_in_each_mailstream_that_used_it(api: Api) ->
     assert api.get("/api/v1/sends").status_code == 400
 
 
-@pytest.mark.parametrize("id_", [str(uuid4()), "no-id", "%00"])
+@pytest.mark.parametrize("id_", ["0b6e2f1c-0000-5000-8000-000000000001", "no-id", "%00"])
 def test_an_unknown_id_is_404(api: Api, id_: str) -> None:
     for path in (f"/api/v1/sends/{id_}", f"/api/v1/sends/{id_}/trace"):
         answer = api.get(path)

@@ -74,7 +74,7 @@ def once(ledger: Ledger, submit: Callable[[str], Answer], **wanted: Any) -> Outc
 def state_of(place: Place) -> str:
     row = place.one("select s.state::text as settled, w.state::text as open from sendonce.sends s "
                     "left join sendonce.work w on w.send_id = s.id")  # fmt: skip
-    return row["open"] or row["settled"]
+    return str(row["open"] or row["settled"])
 
 
 def attempts(place: Place) -> list[str]:

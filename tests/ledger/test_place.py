@@ -14,7 +14,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from dashboard.cli import run as run_command
-from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger import holds, place
 from dashboard.ledger.database import Connection, Database, migrate
 from dashboard.ledger.place import CannotAdopt, Moved, Same

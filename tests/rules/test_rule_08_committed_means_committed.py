@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import Database, NotCommitted, migrate
 from dashboard.simulator import Config, Simulator
 from tests.conftest import SERVER_SETTINGS

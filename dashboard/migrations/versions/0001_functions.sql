@@ -69,7 +69,7 @@ begin
     where w.name = coalesce(request ->> 'workspace', 'default') and m.name = stream;
   if workspace is null then
     raise exception 'sendonce: there is no mailstream "%" in workspace "%"', stream, coalesce(request ->> 'workspace', 'default')
-      using errcode = 'invalid_parameter_value', hint = 'Create it on the Mailstreams page or with sendonce apply.';
+      using errcode = 'invalid_parameter_value', hint = 'Create it with: sendonce stream add';
   end if;
   id := sendonce.send_id(workspace, stream, key);
   insert into sendonce.outbox (send_id, workspace_id, request) values (id, workspace, request);

@@ -16,14 +16,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.cli.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from dashboard.cli.server_account import ServerAccount
+from dashboard.embedded.postgres import EmbeddedPostgres, EmbeddedPostgresError
+from dashboard.embedded.server_account import ServerAccount
 
 FAST = {"fsync": "off"}
 
 STARTER = """
 import signal, sys
-from dashboard.cli.embedded import EmbeddedPostgres
+from dashboard.embedded.postgres import EmbeddedPostgres
 with EmbeddedPostgres(sys.argv[1], settings={"fsync": "off"}) as server:
     print(server.url("postgres"), flush=True)
     signal.pause()

@@ -34,7 +34,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg import sql
 
-from dashboard.cli.server_account import EmbeddedPostgresError, ServerAccount
+from dashboard.embedded.server_account import EmbeddedPostgresError, ServerAccount
 
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
 

@@ -8,6 +8,9 @@ from typing import Any
 from dashboard.ledger.attempts import Finished, Kind, Started
 from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, Rejected, Scope
 
+LONGEST = 500
+"""Characters kept of what a provider says, its message id among them."""
+
 ACCOUNT_PAUSE = timedelta(minutes=5)
 """How long an account is left alone that its provider refuses (credentials, quota, domain), unless it says how long."""
 
@@ -21,10 +24,10 @@ def as_finished(started: Started, outcome: Outcome, duration_ms: int) -> Finishe
 
 
 def _storable(fact: Any) -> Any:
-    """A provider's words as a database can hold them: without NUL and without half characters."""
-    if not isinstance(fact, str) or (fact.isascii() and "\0" not in fact):
+    """A provider's words as a database can hold and index them: bounded, without NUL and half characters."""
+    if not isinstance(fact, str):
         return fact
-    return fact.replace("\0", "").encode(errors="replace").decode()
+    return fact.replace("\0", "").encode(errors="replace").decode()[:LONGEST]
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def a_lane(
     yield Lane(
         database, worker, submitter, pool, places=places, set_size=places, lease=timedelta(minutes=1),
         windows=windows or Windows(), backoff=Backoff(timedelta(microseconds=1)), breaker=timedelta(seconds=1),
-        poll=0.01, wake=threading.Event(), stopping=threading.Event(), may_send=lambda: True,
+        poll=0.01, wake=threading.Event(), stopping=threading.Event(), may_send=lambda: True, unsure=lambda: None,
     )  # fmt: skip
     pool.close()
     submitter.close()

@@ -218,16 +218,14 @@ def _ship(database: Database, vault: Vault, company: Company, jobs: Sequence[Int
         for thread in threads:
             thread.join()
     left = list(jobs)
-    until = time.monotonic() + STANDSTILL
+    until = time.monotonic() + 3 * STANDSTILL
     while left and time.monotonic() < until:
         time.sleep(0.5)
         left = [intent for intent in left if not warehouse.deliver(_parcel(intent), intent.address)]
         with database.transaction(durable=False) as connection:
             # What is held waits for a person, and its job with it.
             held = {row[0] for row in connection.execute("select send_id from sendonce.work where state = 'held'")}
-        left = [
-            i for i in left if send_id(company.workspace_id, "shipping-notice", f"shipped:{_parcel(i)}") not in held
-        ]
+        left = [intent for intent in left if _job_id(company, intent) not in held]
     warehouse.close()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from dashboard.producer.once import InProgress, Ledger, send_once
 from dashboard.providers import provider
 from dashboard.providers.base import Deadline, Message, Outcome, Outgoing, Settings
 
-REQUEST_TIMEOUT = 5.0
+REQUEST_TIMEOUT = 3.0
 
 
 class Warehouse:
@@ -34,6 +34,7 @@ class Warehouse:
                 fingerprint=f"shipping-notice v1 {parcel}",
                 trigger=("parcel.shipped", parcel),
                 submit=self._submit(parcel, address),
+                time_limit=timedelta(seconds=REQUEST_TIMEOUT + 1),
             )
         except InProgress:
             return False

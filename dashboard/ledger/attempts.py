@@ -338,7 +338,7 @@ def _next_move(
     """Where a send goes whose attempt was refused, not written, or may have been taken (DESIGN §5.4, §5.12, §5.18)."""
     uncounted = f.kind in ("account_trouble", "never_written")
     counted = row.counted_attempts - uncounted
-    next_try = now + (timedelta(0) if f.kind == "never_written" else backoff.wait(max(counted, 1), f.retry_after))
+    next_try = now + _wait(f, row, counted, backoff)
 
     def target(reason: Reason | str, at: datetime | None = None) -> Target:
         return Target(
@@ -364,6 +364,14 @@ def _next_move(
             return "retry_later", target(Reason.NEVER_WRITTEN, next_try)
         case _:
             return "retry_later", target(Reason.REFUSED_FOR_NOW, next_try)
+
+
+def _wait(f: Finished, row: Work, counted: int, backoff: Backoff) -> timedelta:
+    """How long until the next try. What was never written is tried again at once, but only once: what is not counted
+    must wait as well, or a send that can never be written would be tried without end or pause."""
+    if f.kind == "never_written":
+        return backoff.wait(row.last_attempt - 1) if row.last_attempt > 1 else timedelta(0)
+    return backoff.wait(max(counted, 1), f.retry_after)
 
 
 def _clear_doubt(connection: Connection, send_id: UUID) -> None:

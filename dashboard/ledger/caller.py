@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from dashboard.ledger import attempts
+from dashboard.ledger import attempts, place
 from dashboard.ledger.attempts import Finished, Started, Windows
 from dashboard.ledger.database import Connection, run
 from dashboard.ledger.recording import Recorded, record
@@ -35,15 +35,25 @@ class Begun:
     started: Started | None = None
 
 
-def begin(connection: Connection, vault: Vault, request: Request, *, caller: UUID, windows: Windows) -> Begun:
+def begin(
+    connection: Connection,
+    vault: Vault,
+    request: Request,
+    *,
+    caller: UUID,
+    windows: Windows,
+    environment: str | None,
+) -> Begun:
     """Record a delivery and start an attempt, in the connection's transaction, if nothing forbids it.
 
     The call may be made only after the transaction is known to be committed. ``caller``: an identity of this delivery
-    alone. ``standing`` is None where the send that it met vanished meanwhile; deliver it again.
+    alone. ``environment``: the name of this installation, which the ledger must know; None trusts what is known so far
+    of its place (DESIGN §5.22). ``standing`` is None where the send that it met vanished meanwhile; deliver it again.
     """
     recorded = record(connection, vault, [request], run_by=RunBy.CALLER, worker=caller)[0]
     started = None
-    if not recorded.gone and recorded.verdict in (Verdict.WON, Verdict.IN_PROGRESS):
+    may_send = environment is None or place.may_send(connection, environment)
+    if may_send and not recorded.gone and recorded.verdict in (Verdict.WON, Verdict.IN_PROGRESS):
         started = _start(connection, request.send_id, caller, windows)
     return Begun(recorded, read_standing(connection, request.workspace_id, request.send_id), started)
 

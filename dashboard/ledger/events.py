@@ -148,7 +148,7 @@ def _row(vault: Vault, workspace_id: UUID, account_id: UUID, told: Told, receive
         event_day=told.event_day,
         recipient=recipient,
         fact=fact,
-        provider_message_id=told.provider_message_id,
+        provider_message_id=told.provider_message_id and told.provider_message_id[:500],
         attempt=told.attempt,
         event_type=told.event_type,
         occurred_at=told.occurred_at or received_at,

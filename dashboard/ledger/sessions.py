@@ -67,14 +67,18 @@ def log_in(
         return NotLoggedIn()
     with database.transaction() as connection:
         run(connection, "forget_login_failures", login=by_login, client=by_client, at=[row[0] for row in noted])
-        return LoggedIn(known, open_session(connection, known))
+        token = open_session(connection, known, password_hash)
+        return LoggedIn(known, token) if token else NotLoggedIn()
 
 
-def open_session(connection: Connection, person: Person) -> str:
-    """A new session; its token."""
+def open_session(connection: Connection, person: Person, password_hash: str) -> str | None:
+    """A new session; its token. None where that password is not the person's any more, or the person is shut out."""
     token = secrets.token_urlsafe(32)
-    run(connection, "open_session", token_hash=token_hash(token), user_id=person.id, lifetime=LIFETIME)
-    return token
+    opened = run(
+        connection, "open_session",
+        token_hash=token_hash(token), user_id=person.id, password_hash=password_hash, lifetime=LIFETIME,
+    ).fetchone()  # fmt: skip
+    return token if opened else None
 
 
 def read_session(connection: Connection, token: str) -> Person | None:

@@ -66,9 +66,10 @@ class Outcome:
 class Ledger:
     """A handle for :func:`send_once`, made by :func:`connect`. Thread-safe; close it, or use it in a ``with``."""
 
-    def __init__(self, database: Database, vault: Vault) -> None:
+    def __init__(self, database: Database, vault: Vault, environment: str | None = None) -> None:
         self.database = database
         self.vault = vault
+        self.environment = environment
 
     def close(self) -> None:
         """Close the connections."""
@@ -90,7 +91,8 @@ def connect(url: str | None = None, *, settings: Settings | None = None) -> Ledg
         settings = read_settings({**os.environ, "DATABASE_URL": url} if url else os.environ)
     elif url:
         settings = replace(settings, database_url=url)
-    return Ledger(Database(settings.database_url, application_name="sendonce-caller"), Vault(settings.encryption_keys))
+    database = Database(settings.database_url, application_name="sendonce-caller")
+    return Ledger(database, Vault(settings.encryption_keys), settings.environment)
 
 
 def send_once(
@@ -175,7 +177,10 @@ def _begin(ledger: Ledger, request: Request, caller: UUID, windows: Windows) -> 
         begun = None
         try:
             with ledger.database.transaction() as connection:
-                begun = calls.begin(connection, ledger.vault, request, caller=caller, windows=windows)
+                begun = calls.begin(
+                    connection, ledger.vault, request,
+                    caller=caller, windows=windows, environment=ledger.environment,
+                )  # fmt: skip
         except psycopg.errors.LockNotAvailable as error:
             soon = datetime.now(UTC) + timedelta(seconds=5)
             raise InProgress(request.send_id, State.PENDING, "busy", soon) from error

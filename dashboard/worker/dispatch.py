@@ -61,6 +61,7 @@ class Lane(threading.Thread):
         wake: threading.Event,
         stopping: threading.Event,
         may_send: Callable[[], bool],
+        unsure: Callable[[], None],
         name: str = "dispatch",
     ) -> None:
         super().__init__(name=name, daemon=True)
@@ -78,6 +79,7 @@ class Lane(threading.Thread):
         self._wake = wake
         self._stopping = stopping
         self._may_send = may_send
+        self._unsure = unsure
         self._done: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._outcomes: list[Finished] = []
         self._claims: list[Claim] = []
@@ -93,6 +95,7 @@ class Lane(threading.Thread):
                 trouble = 0
             except Exception as error:
                 trouble += 1
+                self._unsure()
                 wait_out(self.name, error, trouble)
                 if self._stopping.is_set() and trouble > TRIES_AT_THE_END:
                     break  # what could not be stored is in doubt: the sweep will say so

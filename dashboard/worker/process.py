@@ -137,7 +137,8 @@ class Worker:
             poll=s.poll_seconds,
             wake=self._work_there,
             stopping=self._stopping,
-            may_send=lambda: self._sending_allowed,
+            may_send=self._may_send,
+            unsure=self._forget_place,
             name=f"dispatch-{number}",
         )
 
@@ -188,6 +189,7 @@ class Worker:
                     (self._in_flight(), self.identity.id),
                 )
         except DATABASE_TROUBLE:
+            self._forget_place()
             log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)
 
     def _check_place(self) -> None:
@@ -197,6 +199,15 @@ class Worker:
         if self._sending_allowed and not allowed:
             log.error(Action.SENDING_OFF, worker=self.identity.name)
         self._sending_allowed = allowed
+
+    def _may_send(self) -> bool:
+        if not self._sending_allowed:
+            self._check_place()
+        return self._sending_allowed
+
+    def _forget_place(self) -> None:
+        """After any trouble with the database it may be another one: nothing starts before the place is looked at."""
+        self._sending_allowed = False
 
     def _deregister(self) -> None:
         try:

@@ -14,10 +14,15 @@ from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Unreadable, Vault
 from dashboard.outcomes import as_finished
 from dashboard.providers import provider
-from dashboard.providers.base import Ambiguous, Channel, Deadline, Message, NeverWritten, Outcome, Outgoing
+from dashboard.providers.base import Ambiguous, Channel, Deadline, Message, Outcome, Outgoing, Rejected, Scope
 
 REREAD_AFTER = 30.0
 """Seconds after which an account's settings are read again."""
+
+
+def _unusable(code: str, reason: str) -> Rejected:
+    """Nothing was written, and nothing else of this account could be: the breaker has it rest, and says why."""
+    return Rejected(scope=Scope.ACCOUNT, retryable=True, error_code=code, reason=reason)
 
 
 @dataclass(slots=True)
@@ -48,9 +53,9 @@ class Submitter:
             outgoing = self._outgoing(started, deadline)
             channel = self._channel(started.account_id)
         except Unreadable as error:
-            return NeverWritten(str(error))
-        except Exception as error:  # an account that cannot be used: the database away, a bad setting
-            return NeverWritten(f"the account's channel could not be opened ({type(error).__name__})")
+            return _unusable("unreadable", str(error))
+        except Exception as error:  # the database away, a bad setting
+            return _unusable("channel", f"the account's channel could not be opened ({type(error).__name__})")
         try:
             return channel.submit(outgoing)
         except Exception as error:  # a bug of an adapter: where in the call it happened nobody knows

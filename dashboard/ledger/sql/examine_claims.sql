@@ -11,7 +11,9 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, w
     when exists (select from sendonce.settings where name = 'sending_off') then 'ledger_moved'
     when m.paused_at is not null or s.paused_at is not null then 'stream_paused'
     when a.paused_until > now() then 'provider_paused'
-    when w.ambiguous_since is not null and w.released_by is null then 'unreleased'
+    -- A person's release lifts the doubt only where the hold named it; one of a late send waives no more than lateness.
+    when w.ambiguous_since is not null and (w.released_by is null
+        or w.released_by = 'person' and not 'ambiguous' = any (coalesce(w.waived, '{}'))) then 'unreleased'
     -- A policy's release holds only for the same account and key, while the provider still remembers the key (rule G).
     when w.ambiguous_since is not null and w.released_by = 'reconcile'
       and (a.key_window is null or now() + %(submit_window)s::interval > w.ambiguous_since + a.key_window)

@@ -17,7 +17,7 @@ with asked as (
   where w.send_id = a.send_id and w.state::text = any (%(from_states)s::text[])
     and (a.claim_number is null or w.claim_number = a.claim_number and w.claimed_by = %(worker)s::uuid)
   returning w.send_id, w.workspace_id, w.mailstream, w.account_id, b.state as from_state, w.claim_number, w.last_attempt,
-    w.reason, w.check_at, a.waives
+    w.reason, w.check_at, w.ambiguous_since, a.waives
 ), history as (
   insert into sendonce.moves (send_id, workspace_id, move, from_state, to_state, made_by, reason, worker, claim_number,
     attempt, next_try_at)
@@ -33,7 +33,10 @@ with asked as (
   where h.made_by = 'sweep'
 ), held as (
   insert into sendonce.holds (send_id, workspace_id, mailstream, account_id, reason, waives)
+  -- Whatever the hold is for, a repeat beside an unanswered attempt has to be decided too.
   select send_id, workspace_id, mailstream, account_id, reason, string_to_array(waives, ',')
+    || case when ambiguous_since is not null and not 'ambiguous' = any (string_to_array(waives, ',')) then array['ambiguous']
+      else array[]::text[] end
   from moved where %(to_state)s::text = 'held'
 )
 select send_id from moved

@@ -13,7 +13,8 @@ with asked as (
   from asked a
   where w.send_id = a.send_id and w.state = 'claimed' and w.claimed_by = %(worker)s::uuid
     and w.claim_number = a.claim_number and w.lease_until > now() and w.open_attempt is null and w.last_attempt = a.n - 1
-    and w.cancel_reason is null and (w.ambiguous_since is null or w.released_by is not null)
+    and w.cancel_reason is null and (w.ambiguous_since is null or w.released_by = 'reconcile'
+      or w.released_by = 'person' and 'ambiguous' = any (w.waived))
     and (w.account_id is null or w.account_id = a.account_id or w.released_by = 'person' or w.ambiguous_since is null)
   returning w.send_id, w.workspace_id, w.mailstream, w.open_attempt, w.account_id, w.claim_number, w.claimed_at,
     w.submit_deadline, w.request_deadline, a.key

@@ -88,11 +88,12 @@ def message(send_id: UUID) -> Response:
 @needs(Role.OPERATOR)
 def message_html(send_id: UUID) -> Response:
     """The HTML part alone, for the frame of the page above: it runs nothing and fetches nothing."""
-    with database().transaction(durable=False) as connection:
+    with database().transaction() as connection:
         _require(connection, send_id)
         preview = _opened(lambda: read_message(connection, vault(), send_id))
-    if preview is None or preview.html is None:
-        abort(404)
+        if preview is None or preview.html is None:
+            abort(404)
+        _note(connection, audit.Action.VIEW_MESSAGE, send_id)
     return FlaskResponse(
         preview.html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MESSAGE_POLICY}
     )

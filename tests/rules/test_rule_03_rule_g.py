@@ -51,6 +51,22 @@ def test_without_a_release_nothing_starts_even_if_somebody_made_the_row_pending(
     assert attempts_of(place, send) == ["ambiguous"]
 
 
+def test_a_release_that_waives_only_lateness_starts_nothing_beside_an_unanswered_attempt(place: Place) -> None:
+    send, *_ = unknown(place)
+    _forget_the_doubt_of_the_state(place, send)
+    place.run("update sendonce.work set released_by = 'person', waived = '{late}' where send_id = %s", send)
+    assert Hand(place).start() == []
+    assert (state_of(place, send), attempts_of(place, send)) == ("held", ["ambiguous"])
+
+
+def test_a_hold_of_a_late_send_names_the_doubt_as_well(place: Place) -> None:
+    send, *_ = released(place)
+    place.run("update sendonce.mailstreams set too_late_after = '1 microsecond' where name = 'receipts'")
+    assert Hand(place).start() == []
+    assert (state_of(place, send), reason_of(place, send)) == ("held", "late")
+    assert place.all("select waives from sendonce.holds where closed_at is null") == [{"waives": ["late", "ambiguous"]}]
+
+
 def _forget_the_doubt_of_the_state(place: Place, send: UUID) -> None:
     place.run(
         "update sendonce.work set state = 'pending', claim_at = now(), check_at = null, unknown_since = null"

@@ -165,13 +165,3 @@ def _seen(held: OpenHold) -> dict[str, object]:
         name: value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
         for name, value in asdict(held).items()
     }
-
-
-def count_open(connection: Connection, workspace_id: UUID, *, at_most: int = 1000) -> int:
-    """How many sends are held, counted no further than ``at_most``."""
-    row = connection.execute(
-        "select count(*) from (select from sendonce.holds where workspace_id = %s and closed_at is null limit %s) h",
-        (workspace_id, at_most),
-    ).fetchone()
-    assert row is not None
-    return int(row[0])

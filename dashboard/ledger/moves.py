@@ -22,7 +22,7 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who makes a move. With ``claim`` numbers, a move is also fenced by the worker's own claim."""
+    """Who makes a move. Where a target names a claim number, that claim must be this ``worker``'s own."""
 
     by: By
     worker: UUID | None = None

@@ -90,7 +90,14 @@ def prepare(url: str, count: int) -> None:
         assert row is not None
         workspace_id: UUID = row[0]
         account_id = save_account(
-            connection, vault, workspace_id=workspace_id, name="nothing", provider="nothing", settings={}, secrets={}
+            connection,
+            vault,
+            workspace_id=workspace_id,
+            name="nothing",
+            provider="nothing",
+            settings={},
+            secrets={},
+            endpoint="nowhere",
         )
         save_stream(
             connection, workspace_id=workspace_id, name="receipts", mail_class=MailClass.TRANSACTIONAL,

@@ -26,7 +26,7 @@ def point_at(place: Place, simulator: Simulator, *, keys: bool = True) -> None:
             connection, place.vault, workspace_id=place.workspace, name="main", provider="resend",
             settings={"base_url": simulator.http_url, "honours_keys": "true" if keys else "false"},
             secrets={"api_key": "re_test", "webhook_secret": WEBHOOK_SECRET},
-            key_window=timedelta(hours=24) if keys else None,
+            endpoint=simulator.http_url, key_window=timedelta(hours=24) if keys else None,
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class Place:
         with self.database.transaction() as connection:
             self.account = save_account(
                 connection, self.vault, workspace_id=self.workspace, name="main", provider="resend", settings={},
-                secrets={"webhook_secret": WEBHOOK_SECRET}, key_window=self.key_window,
+                secrets={"webhook_secret": WEBHOOK_SECRET}, endpoint="here", key_window=self.key_window,
             )  # fmt: skip
         self.stream("receipts", "transactional")
         self.stream("news", "campaign")

@@ -17,7 +17,7 @@ from dashboard.ledger.access import find_workspace
 from dashboard.ledger.database import Connection
 from dashboard.ledger.vault import Vault
 from dashboard.providers import PROVIDERS, provider
-from dashboard.providers.base import Provider
+from dashboard.providers.base import Provider, endpoint
 from dashboard.settings import Settings, read_settings
 
 WEBHOOK_SECRET = "webhook_secret"
@@ -109,7 +109,14 @@ def set_account(
             connection, audit.Action.SET_ACCOUNT, workspace_id=workspace_id, subject=name,
             detail={"settings": sorted({*plain, *secret}), "rate": rate},
         )  # fmt: skip
-    click.echo(f"The account {name} is changed; workers follow within a minute.")
+        elsewhere = accounts.in_doubt_elsewhere(connection, account_id)
+    click.echo(f"The account {name} is changed; from now on workers use it so.")
+    if elsewhere:
+        many = f"{elsewhere}{' or more' if elsewhere == accounts.MANY else ''}"
+        click.echo(
+            f"Sends in doubt whose last call went elsewhere, or as somebody else: {many}. Their idempotency keys count"
+            " for nothing here, so that no policy repeats them: they will be held. The old settings bring that back."
+        )
 
 
 @account.command("list", epilog=example("sendonce account list"))
@@ -215,12 +222,13 @@ def _save(
 ) -> UUID:  # fmt: skip
     """Check and store. Raises :class:`Mistake` for settings that cannot work, also with the account's mailstreams."""
     plain = {key: value for key, value in plain.items() if value}
-    check(chosen, {**plain, **secret})
-    can = chosen.capabilities({**plain, **secret})
+    whole = {**plain, **secret}
+    check(chosen, whole)
+    can = chosen.capabilities(whole)
     account_id = accounts.save_account(
         connection, Vault(settings.encryption_keys), workspace_id=workspace_id, name=name, provider=chosen.name,
-        settings=plain, secrets=secret, key_window=can.key_window, settling_time=can.settling_time,
-        rate_per_second=rate,
+        settings=plain, secrets=secret, endpoint=endpoint(chosen, whole), key_window=can.key_window,
+        settling_time=can.settling_time, rate_per_second=rate,
     )  # fmt: skip
     for stream in streams.streams_of_account(connection, account_id):
         try:

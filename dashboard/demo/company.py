@@ -21,6 +21,9 @@ from dashboard.lifecycle import MailClass
 
 KEY_WINDOW = timedelta(hours=24)
 
+SIMULATOR = "the simulator"
+"""The endpoint of both accounts: its ports change from run to run, its books and the keys it knows do not."""
+
 STREAMS = (
     # name, class, owner, account
     ("receipts", MailClass.TRANSACTIONAL, "Payments team", "resend"),
@@ -89,11 +92,12 @@ def set_up(
         "resend": save_account(
             connection, vault, workspace_id=workspace_id, name="resend", provider="resend",
             settings={"base_url": http_url, "honours_keys": "true" if keys_honoured else "false"},
-            secrets={"api_key": "re_demo", "webhook_secret": secret}, key_window=window,
+            secrets={"api_key": "re_demo", "webhook_secret": secret}, endpoint=SIMULATOR, key_window=window,
         ),
         "smtp": save_account(
             connection, vault, workspace_id=workspace_id, name="smtp", provider="smtp",
             settings={"host": "127.0.0.1", "port": str(smtp_port), "security": "none"}, secrets={},
+            endpoint=SIMULATOR,
         ),
     }  # fmt: skip
     for name, mail_class, owner, account in STREAMS:

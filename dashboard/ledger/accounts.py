@@ -28,17 +28,22 @@ class Account:
     provider: str
     settings: Mapping[str, str] = field(repr=False)
     """All settings, secret ones included."""
+    endpoint: bytes
+    """Equal as long as calls go to the same place, as the same customer."""
 
 
 def read_account(connection: Connection, vault: Vault, account_id: UUID) -> Account | None:
     """One account with its settings decrypted. Raises vault.Unreadable where its key is not configured."""
     row = connection.execute(
-        "select id, workspace_id, name, provider, settings, secrets from sendonce.accounts where id = %s", (account_id,)
+        "select id, workspace_id, name, provider, settings, secrets, endpoint from sendonce.accounts where id = %s",
+        (account_id,),
     ).fetchone()
     if row is None:
         return None
     secrets = json.loads(vault.decrypt(row[5], account_id.bytes)) if row[5] else {}
-    return Account(id=row[0], workspace_id=row[1], name=row[2], provider=row[3], settings={**row[4], **secrets})
+    return Account(
+        id=row[0], workspace_id=row[1], name=row[2], provider=row[3], settings={**row[4], **secrets}, endpoint=row[6]
+    )  # fmt: skip
 
 
 def save_account(
@@ -50,28 +55,32 @@ def save_account(
     provider: str,
     settings: Mapping[str, str],
     secrets: Mapping[str, str],
+    endpoint: str,
     key_window: timedelta | None = None,
     settling_time: timedelta | None = None,
     rate_per_second: float | None = None,
 ) -> UUID:
-    """Make an account, or change the one of that name. Secrets are stored encrypted. Returns its id."""
+    """Make an account, or change the one of that name. Secrets are stored encrypted. Returns its id.
+
+    ``endpoint``: where its calls go and as whom, as ``providers.base.endpoint`` says it; only a keyed hash is stored.
+    """
     found = connection.execute(
         "select id from sendonce.accounts where workspace_id = %s and name = %s for update", (workspace_id, name)
     ).fetchone()
     account_id: UUID = found[0] if found else uuid4()
     connection.execute(
         """
-        insert into sendonce.accounts (id, workspace_id, name, provider, settings, secrets, key_window, settling_time,
-          rate_per_second)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+        insert into sendonce.accounts (id, workspace_id, name, provider, settings, secrets, endpoint, key_window,
+          settling_time, rate_per_second)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         on conflict (id) do update set provider = excluded.provider, settings = excluded.settings,
-          secrets = excluded.secrets, key_window = excluded.key_window, settling_time = excluded.settling_time,
-          rate_per_second = excluded.rate_per_second
+          secrets = excluded.secrets, endpoint = excluded.endpoint, key_window = excluded.key_window,
+          settling_time = excluded.settling_time, rate_per_second = excluded.rate_per_second
         """,
         (
             account_id, workspace_id, name, provider, Jsonb(dict(settings)),
             vault.encrypt(json.dumps(dict(secrets)).encode(), account_id.bytes) if secrets else None,
-            key_window, settling_time, rate_per_second,
+            vault.keyed_hash(endpoint)[:16], key_window, settling_time, rate_per_second,
         ),
     )  # fmt: skip
     if rate_per_second is None:
@@ -120,6 +129,26 @@ def find_account(connection: Connection, workspace_id: UUID, name: str) -> UUID 
         "select id from sendonce.accounts where workspace_id = %s and name = %s", (workspace_id, name)
     ).fetchone()
     return row[0] if row else None
+
+
+MANY = 1000
+"""So far :func:`in_doubt_elsewhere` counts."""
+
+
+def in_doubt_elsewhere(connection: Connection, account_id: UUID) -> int:
+    """How many open sends of an account may have been taken at another endpoint than its present one."""
+    row = connection.execute(
+        """
+        select count(*) from (
+          select from sendonce.work w join sendonce.accounts a on a.id = w.account_id
+          where a.id = %s and w.ambiguous_since is not null and exists (
+            select from sendonce.attempts e
+            where e.send_id = w.send_id and e.status = 'ambiguous' and e.endpoint <> a.endpoint)
+          limit %s) found
+        """,
+        (account_id, MANY),
+    ).fetchone()
+    return row[0] if row else 0
 
 
 def pause_account(connection: Connection, account_id: UUID, *, reason: str) -> None:

@@ -44,6 +44,8 @@ class Started:
     n: int
     claim_number: int
     account_id: UUID
+    endpoint: bytes
+    """The account's at the start: where the call must go, or nowhere."""
     recorded_at: datetime
     address: bytes
     """Encrypted, as ``body`` is; both empty where the caller of ``send_once`` keeps its own content."""
@@ -81,6 +83,7 @@ class _Examined:
     claim_number: int
     n: int
     account_id: UUID
+    endpoint: bytes
     recorded_at: datetime
     idempotency_key: str | None
     address: bytes | None
@@ -160,20 +163,22 @@ def _within_rate(connection: Connection, who: Who, rows: Sequence[_Examined]) ->
 def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], windows: Windows) -> list[Started]:
     if not rows:
         return []
-    ids, numbers, ns, accounts, keys = transposed(
-        [(r.send_id, r.claim_number, r.n, r.account_id, r.idempotency_key) for r in rows], 5
+    ids, numbers, ns, accounts, endpoints, keys = transposed(
+        [(r.send_id, r.claim_number, r.n, r.account_id, r.endpoint, r.idempotency_key) for r in rows], 6
     )
     started = {
         row[0]
         for row in run(
             connection,
             "start_attempts",
-            send_id=ids, claim_number=numbers, n=ns, account_id=accounts, key=keys,
+            send_id=ids, claim_number=numbers, n=ns, account_id=accounts, endpoint=endpoints, key=keys,
             worker=worker, submit_window=windows.submit, request_timeout=windows.request, margin=windows.margin,
         ).fetchall()
     }  # fmt: skip
     return [
-        Started(r.send_id, r.n, r.claim_number, r.account_id, r.recorded_at, r.address or b"", r.body or b"")
+        Started(
+            r.send_id, r.n, r.claim_number, r.account_id, r.endpoint, r.recorded_at, r.address or b"", r.body or b""
+        )
         for r in rows
         if r.send_id in started
     ]
@@ -401,19 +406,22 @@ class Doubt:
     running_until: datetime
     keyed: bool
     """All of them carried our idempotency key, so that the provider can recognise a repeat."""
+    endpoints: frozenset[bytes]
+    """Where they went: only there the key is known."""
 
 
 def read_doubts(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Doubt]:
     """The sends among these that have an open or ambiguous attempt."""
     doubts: dict[UUID, Doubt] = {}
     for row in run(connection, "read_attempts", ids=ids).fetchall():
-        send_id, _, _, status, _, started_at, request_deadline, _, key = row
+        send_id, _, _, status, _, started_at, request_deadline, _, key, endpoint = row
         if status in (AttemptStatus.SUBMITTING, AttemptStatus.AMBIGUOUS):
-            before = doubts.get(send_id, Doubt(started_at, request_deadline, True))
+            before = doubts.get(send_id, Doubt(started_at, request_deadline, True, frozenset()))
             doubts[send_id] = Doubt(
                 min(before.since, started_at),
                 max(before.running_until, request_deadline),
                 before.keyed and key is not None,
+                before.endpoints | {endpoint},
             )
     return doubts
 

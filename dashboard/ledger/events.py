@@ -115,15 +115,24 @@ def rematch(
     after: int | None = None,
     limit: int = 1000,
 ) -> int:
-    """Match kept events again: those of these sends or message ids, or all behind ``after``. Returns how many."""
-    rows = run(
+    """Match kept events again: those of these sends or message ids, or all behind ``after``. Returns how many.
+
+    Their sends are locked before the events are taken: whoever holds a send misses none of its events, and waits for
+    nobody who waits for that send.
+    """
+    found = run(
         connection,
-        "take_unmatched",
+        "find_unmatched",
         send_ids=list(send_ids), message_ids=list(message_ids), after=after, limit=limit,
     ).fetchall()  # fmt: skip
+    if not found:
+        return 0
+    locked = acceptance.lock_sends(connection, sorted({row[1] for row in found}))
+    kept, sends, matched_by = transposed(found, 3)
+    rows = run(connection, "take_unmatched", id=kept, send_id=sends, matched_by=matched_by).fetchall()
     names = list(_Event.__slots__)
     events = [_Event(**dict(zip(names, row[:-2], strict=True))) for row in rows]
-    _store_and_fold(connection, [replace(e, event_type=EventType(e.event_type)) for e in events])
+    _store_and_fold(connection, [replace(e, event_type=EventType(e.event_type)) for e in events], locked)
     told_again = [(e.fact, *row[-2:]) for e, row in zip(events, rows, strict=True) if any(row[-2:])]
     if told_again:
         facts, repeats, other_ids = transposed(told_again, 3)
@@ -173,12 +182,11 @@ def _uuid(text: str | None) -> UUID | None:
 # ── storing and folding ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _store_and_fold(connection: Connection, events: Sequence[_Event]) -> int:
-    """Lock the sends, store what is new, fold that. Returns how many were new."""
+def _store_and_fold(connection: Connection, events: Sequence[_Event], locked: Locked | None = None) -> int:
+    """Lock the sends, unless the caller has, store what is new, fold that. Returns how many were new."""
     if not events:
         return 0
-    ids = sorted({e.send_id for e in events if e.send_id})
-    locked = acceptance.lock_sends(connection, ids)
+    locked = locked or acceptance.lock_sends(connection, sorted({e.send_id for e in events}))
     stored = {row[1]: row[0] for row in run(connection, "insert_events", **_columns(events)).fetchall()}
     new = [event for event in _first_of_each(events) if event.fact in stored]
     if len(new) < len(events):

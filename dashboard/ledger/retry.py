@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,7 +22,8 @@ class Terms:
     unknown_policy: Policy
     key_window: timedelta | None
     settling_time: timedelta | None
-    account_id: object
+    endpoint: bytes
+    """Of the account as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,14 @@ def used_up(terms: Terms, *, counted: int, first_attempt_at: datetime | None, ne
 
 
 def release_holds(
-    terms: Terms, *, ambiguous_since: datetime, account_id: object, now: datetime, needed: timedelta
+    terms: Terms, *, ambiguous_since: datetime, endpoints: Set[bytes], now: datetime, needed: timedelta
 ) -> bool:
-    """Rule G for policies: the same account still honours the key of the first unanswered attempt, long enough.
+    """Rule G for policies: where all unanswered attempts went, their key is still honoured, long enough.
 
     ``needed``: how long from now the new attempt may be written (claiming plus the submit window).
     """
     return (
         terms.key_window is not None
-        and account_id == terms.account_id
+        and endpoints == {terms.endpoint}
         and now + needed < ambiguous_since + terms.key_window
     )

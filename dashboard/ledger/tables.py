@@ -129,6 +129,7 @@ BLOCK_RANGES = {"pages_per_range": 16, "autosummarize": "on"}
 """For block-range indexes: what is not summarised yet is read whole, so it must not wait for the next vacuum."""
 
 EMPTY = text("''")
+EMPTY_BYTES = text("''::bytea")
 
 
 # ── who and what is configured ───────────────────────────────────────────────────────────────────────────────────────
@@ -154,6 +155,7 @@ accounts = Table(
     Column("provider", Exact, nullable=False),
     Column("settings", JSONB, nullable=False, server_default=text("'{}'")),
     Column("secrets", LargeBinary),  # encrypted JSON of the secret settings
+    Column("endpoint", LargeBinary, nullable=False, server_default=EMPTY_BYTES),  # keyed hash: where, and as whom
     Column("key_window", Interval),  # how long this account honours our idempotency key; null: it does not
     Column("settling_time", Interval),  # after which "not found" is proof; null: it never is
     Column("rate_per_second", Double),  # null: unlimited
@@ -440,6 +442,7 @@ attempts = Table(
     Column("workspace_id", Uuid, nullable=False),
     Column("mailstream", Exact, nullable=False),
     Column("account_id", Uuid, nullable=False),
+    Column("endpoint", LargeBinary, nullable=False, server_default=EMPTY_BYTES),  # the account's, at that moment
     Column("batch", Uuid),
     Column("idempotency_key", Exact),
     Column("worker", Uuid, nullable=False),

@@ -6,6 +6,7 @@ may have taken the message, and only evidence, the provider's own idempotency ke
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -236,6 +237,15 @@ class Provider(Protocol):
         ...
 
 
+def endpoint(provider: Provider, settings: Settings) -> str:
+    """Where the calls of an account go, and as whom: all its settings but those for events. Holds secrets.
+
+    Only there does the provider know the idempotency keys of earlier calls (DESIGN §5.3).
+    """
+    said = {s.name: settings.get(s.name) or s.default or "" for s in provider.settings if not s.for_events}
+    return json.dumps([provider.name, said], sort_keys=True)
+
+
 class Channel(Protocol):
     """An account's way to its provider, shared by the threads of one worker."""
 
@@ -257,3 +267,5 @@ class Setting:
     secret: bool = False
     default: str | None = None
     required: bool = False
+    for_events: bool = False
+    """Only read to verify what the provider reports: a call is the same, whatever it says."""

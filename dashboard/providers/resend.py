@@ -254,6 +254,7 @@ class Resend:
             name="webhook_secret",
             help="The signing secret of the webhook (whsec_…); two apart by a space while one replaces the other.",
             secret=True,
+            for_events=True,
         ),
         Setting(
             name="honours_keys",

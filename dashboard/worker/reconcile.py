@@ -86,7 +86,7 @@ def decide(row: Work, terms: Terms, doubt: Doubt | None, now: datetime, submit_w
         reason = Reason.ATTEMPTS_USED_UP if exhausted else Reason.UNCONFIRMED
         return "hold", target(reason, waives=("ambiguous",))
     holds = doubt.keyed and release_holds(
-        terms, ambiguous_since=row.ambiguous_since or now, account_id=row.account_id, now=now,
+        terms, ambiguous_since=row.ambiguous_since or now, endpoints=doubt.endpoints, now=now,
         needed=submit_window + CLAIMING,
     )  # fmt: skip
     if holds:

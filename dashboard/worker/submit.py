@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from dashboard.ledger import contents
-from dashboard.ledger.accounts import Account, read_account
+from dashboard.ledger.accounts import read_account
 from dashboard.ledger.attempts import Finished, Started
 from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Unreadable, Vault
 from dashboard.outcomes import as_finished
 from dashboard.providers import provider
-from dashboard.providers.base import Ambiguous, Channel, Deadline, Message, Outcome, Outgoing, Rejected, Scope
-
-REREAD_AFTER = 30.0
-"""Seconds after which an account's settings are read again."""
+from dashboard.providers.base import (
+    Ambiguous,
+    Channel,
+    Deadline,
+    Message,
+    NeverWritten,
+    Outcome,
+    Outgoing,
+    Rejected,
+    Scope,
+)
 
 
 def _unusable(code: str, reason: str) -> Rejected:
@@ -25,11 +32,14 @@ def _unusable(code: str, reason: str) -> Rejected:
     return Rejected(scope=Scope.ACCOUNT, retryable=True, error_code=code, reason=reason)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Open:
-    account: Account
+    endpoint: bytes
     channel: Channel
-    read_at: float
+
+
+class _Moved(Exception):
+    """The account was changed since the attempt was written ahead: what is on record is not where the call would go."""
 
 
 class Submitter:
@@ -51,9 +61,11 @@ class Submitter:
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
             outgoing = self._outgoing(started, deadline)
-            channel = self._channel(started.account_id)
+            channel = self._channel(started.account_id, started.endpoint)
         except Unreadable as error:
             return _unusable("unreadable", str(error))
+        except _Moved:
+            return NeverWritten("the account was changed since the attempt was written ahead")
         except Exception as error:  # the database away, a bad setting
             return _unusable("channel", f"the account's channel could not be opened ({type(error).__name__})")
         try:
@@ -80,23 +92,23 @@ class Submitter:
             deadline=deadline,
         )
 
-    def _channel(self, account_id: UUID) -> Channel:
+    def _channel(self, account_id: UUID, endpoint: bytes) -> Channel:
+        """The channel to where the attempt on record says that it goes. Raises :class:`_Moved` where there is none."""
         opened = self._open.get(account_id)
-        if opened and time.monotonic() - opened.read_at < REREAD_AFTER:
+        if opened and opened.endpoint == endpoint:
             return opened.channel
         with self._lock:
             opened = self._open.get(account_id)
-            if opened and time.monotonic() - opened.read_at < REREAD_AFTER:
+            if opened and opened.endpoint == endpoint:
                 return opened.channel
             with self._database.transaction(durable=False) as connection:
                 account = read_account(connection, self._vault, account_id)
             if account is None:
                 raise LookupError("the account is gone")
-            if opened and opened.account == account:
-                opened.read_at = time.monotonic()
-                return opened.channel
+            if account.endpoint != endpoint:
+                raise _Moved
             channel = provider(account.provider).open_channel(account.settings, request_timeout=self._request_timeout)
-            self._open[account_id] = _Open(account, channel, time.monotonic())
+            self._open[account_id] = _Open(endpoint, channel)
             return channel
 
     def close(self) -> None:

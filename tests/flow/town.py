@@ -87,7 +87,7 @@ class Town:
                 account = save_account(
                     connection, self.place.vault, workspace_id=self.place.workspace, name="smtp", provider="smtp",
                     settings={"host": "127.0.0.1", "port": str(self.simulator.smtp_port), "security": "none"},
-                    secrets={},
+                    secrets={}, endpoint="smtp",
                 )  # fmt: skip
         self.place.run(
             "update sendonce.mailstreams set unknown_policy = %s, account_id = %s, grace = %s where name = 'receipts'",

@@ -407,6 +407,15 @@ def a_retry_in_doubt_on_another_account(made: Factory) -> Planted:
 
 
 @plants(8)
+def a_retry_in_doubt_at_another_endpoint(made: Factory) -> Planted:
+    send = retried(made)
+    doubt(made)
+    release(made, "reconcile", "released_by_key")
+    change(made, "update sendonce.attempts set endpoint = 'elsewhere' where n = 2")
+    return send, "repeated attempt 1, which was in doubt, at another endpoint"
+
+
+@plants(8)
 def a_retry_in_doubt_without_the_key(made: Factory) -> Planted:
     send = retried(made)
     doubt(made)

@@ -92,7 +92,7 @@ def test_a_wait_is_bounded_doubles_and_is_never_shorter_than_asked(
 def _terms(**changes: Any) -> Terms:
     rules: dict[str, Any] = {
         "max_attempts": 5, "retry_for": timedelta(hours=4), "grace": timedelta(hours=1),
-        "unknown_policy": Policy.RELEASE, "key_window": timedelta(hours=24), "settling_time": None, "account_id": 1,
+        "unknown_policy": Policy.RELEASE, "key_window": timedelta(hours=24), "settling_time": None, "endpoint": b"here",
     }  # fmt: skip
     return Terms(**(rules | changes))
 
@@ -100,15 +100,15 @@ def _terms(**changes: Any) -> Terms:
 @given(
     window=st.one_of(st.none(), st.timedeltas(timedelta(0), timedelta(days=3))),
     age=st.timedeltas(timedelta(0), timedelta(days=3)), needed=st.timedeltas(timedelta(0), timedelta(minutes=5)),
-    account=st.sampled_from([1, 2]),
+    endpoints=st.sets(st.sampled_from([b"here", b"there"]), min_size=1),
 )  # fmt: skip
-def test_a_release_by_key_ends_inside_the_window_of_the_first_attempt_on_its_account(
-    window: timedelta | None, age: timedelta, needed: timedelta, account: int
+def test_a_release_by_key_ends_inside_the_window_of_the_first_attempt_at_its_only_endpoint(
+    window: timedelta | None, age: timedelta, needed: timedelta, endpoints: set[bytes]
 ) -> None:
     holds = release_holds(
-        _terms(key_window=window), ambiguous_since=NOON - age, account_id=account, now=NOON, needed=needed
+        _terms(key_window=window), ambiguous_since=NOON - age, endpoints=endpoints, now=NOON, needed=needed
     )  # fmt: skip
-    assert holds == (account == 1 and window is not None and age + needed < window)
+    assert holds == (endpoints == {b"here"} and window is not None and age + needed < window)
 
 
 @given(counted=st.integers(0, 10), after=st.timedeltas(timedelta(0), timedelta(hours=8)), tried=st.booleans())

@@ -231,7 +231,7 @@ def walked(database_url: str) -> Iterator[Place]:
     with database.transaction() as connection:
         plain = save_account(
             connection, place.vault, workspace_id=place.workspace, name="plain", provider="smtp", settings={},
-            secrets={},
+            secrets={}, endpoint="plain",
         )  # fmt: skip
     place.stream("statements", "scheduled", account_id=plain)
     place.stream("codes", "security", unknown_policy="cancel")

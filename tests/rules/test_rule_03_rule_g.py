@@ -7,26 +7,35 @@ from uuid import UUID
 
 import pytest
 
+from dashboard.ledger.accounts import save_account
 from dashboard.ledger.holds import Decided
 from dashboard.lifecycle import Decision
+from dashboard.providers import provider
+from dashboard.providers.base import Deadline, endpoint
+from dashboard.simulator import Config, Simulator
+from dashboard.worker.submit import Submitter
 from tests.crew import (
     DAY,
     HOUR,
     WINDOWS,
     Hand,
+    ask,
     attempt_ages,
     attempts_of,
     decide,
     graces_end,
     held,
+    hold_of,
     reason_of,
     reconciled,
     released,
     state_of,
     unknown,
+    violations,
     work_of,
 )
-from tests.place import Place
+from tests.lanes import point_at
+from tests.place import WEBHOOK_SECRET, Place
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +139,87 @@ def test_a_retry_stays_on_the_account_of_the_attempt_in_doubt(place: Place) -> N
     place.run("update sendonce.mailstreams set account_id = (select id from sendonce.accounts where name = 'new')")
     (second,) = Hand(place).start()
     assert second.account_id == place.account
+
+
+# ── the same endpoint ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_account_changed_in_place_after_the_release_takes_the_release_away(place: Place) -> None:
+    send, *_ = released(place)
+    account_is_changed(place, api_key="re_another_team")
+    assert Hand(place).start() == []
+    assert (state_of(place, send), reason_of(place, send)) == ("held", "key_ended")
+    assert hold_of(place).key_protects_until is None, "nobody is told that the key would protect"
+
+
+def test_an_account_changed_in_place_before_the_grace_ends_is_no_ground_for_a_release(place: Place) -> None:
+    send, *_ = unknown(place)
+    account_is_changed(place, base_url="https://api.elsewhere.example")
+    graces_end(place)
+    assert (reconciled(place).held, state_of(place, send)) == (1, "held")
+
+
+def test_where_the_account_is_changed_back_its_keys_count_again(place: Place) -> None:
+    account_is_changed(place)
+    send, *_ = unknown(place)
+    account_is_changed(place, api_key="re_another_team")
+    account_is_changed(place)
+    graces_end(place)
+    assert reconciled(place).released == 1
+    assert [s.send_id for s in Hand(place).start()] == [send]
+
+
+def test_another_webhook_secret_changes_nothing_about_where_a_call_goes(place: Place) -> None:
+    account_is_changed(place)
+    send, *_ = unknown(place)
+    account_is_changed(place, webhook_secret="whsec_bmV3")
+    graces_end(place)
+    assert reconciled(place).released == 1
+    assert [s.send_id for s in Hand(place).start()] == [send]
+
+
+def test_one_attempt_elsewhere_is_enough_although_a_person_allowed_it(place: Place) -> None:
+    send, *_ = released(place)
+    account_is_changed(place, api_key="re_another_team")
+    hand = Hand(place)
+    assert hand.start() == []
+    assert isinstance(decide(place, Decision.RESEND), Decided)
+    (second,) = hand.start()
+    hand.finish(second, "ambiguous")
+    graces_end(place)
+    assert reconciled(place).held == 1, "the first one may have been taken at the old endpoint"
+    assert attempts_of(place, send) == ["ambiguous", "ambiguous"]
+    assert violations(place) == []
+
+
+def test_a_call_goes_to_the_endpoint_on_record_or_nowhere(place: Place) -> None:
+    with Simulator(Config()) as old, Simulator(Config()) as new:
+        point_at(place, old)
+        first, second = ask(place, "order:1", "order:2")
+        submitter = Submitter(place.database, place.vault, request_timeout=10.0)
+        (one, two) = sorted(Hand(place).start(), key=lambda started: started.send_id != first)
+        assert submitter.submit(one, Deadline.after(10)).kind == "accepted"
+        point_at(place, new)
+        assert submitter.submit(two, Deadline.after(10)).kind == "accepted", "its way is still open"
+        fresh = Submitter(place.database, place.vault, request_timeout=10.0)
+        assert fresh.submit(two, Deadline.after(10)).kind == "never_written"
+        assert ([row.send_id for row in old.books], new.books) == ([str(first), str(second)], [])
+        for each in (submitter, fresh):
+            each.close()
+
+
+def account_is_changed(place: Place, **settings: str) -> None:
+    """Somebody changes settings of the account, in place; the others are those of always."""
+    resend = provider("resend")
+    given = {"api_key": "re_first", "webhook_secret": WEBHOOK_SECRET, **settings}
+    with place.database.transaction() as connection:
+        save_account(
+            connection, place.vault, workspace_id=place.workspace, name="main", provider="resend", settings={},
+            secrets=given, endpoint=endpoint(resend, given), key_window=DAY,
+        )  # fmt: skip
+
+
+# ── no key, no release ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_where_no_key_is_honoured_the_send_is_held_and_only_a_person_lets_it_go_on(place: Place) -> None:

@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from dashboard.identity import send_id
 from dashboard.ledger.cancelling import cancel_send
 from dashboard.ledger.suppressions import Statement, say
 from dashboard.ledger.tables import SuppressionScope
 from dashboard.lifecycle import Decision, EventType
+from dashboard.worker.reconcile import match_again
 from tests.crew import (
     Hand,
     Rival,
@@ -116,6 +118,35 @@ def test_a_look_at_kept_events_comes_before_an_attempt_starts(place: Place) -> N
     )  # fmt: skip
     assert Hand(place).start() == []
     assert (state_of(place, send), place.count("unmatched"), place.count("attempts")) == ("accepted", 0, 0)
+
+
+def test_a_start_that_meets_the_reconciler_with_a_kept_event_waits_for_it_and_does_not_start(place: Place) -> None:
+    hear(place, told(DELIVERED, send_id(place.workspace, "receipts", "order:1"), "msg-7"))
+    send, hand = ask_one(place), Hand(place)
+    claims = hand.claim()
+    with open_transaction(place) as connection:
+        assert match_again(connection, after=0) == 1
+        start = Rival(lambda: hand.start(claims))
+        wait_for_a_waiter(place, start)
+    assert start.result == []
+    assert (state_of(place, send), attempts_of(place, send), place.count("unmatched")) == ("accepted", [], 0)
+
+
+def test_the_reconciler_that_meets_a_start_with_a_kept_event_waits_for_it_and_takes_it_once(place: Place) -> None:
+    hear(place, told(DELIVERED, send_id(place.workspace, "receipts", "order:1"), "msg-7"))
+    send, hand = ask_one(place), Hand(place)
+    claims = hand.claim()
+    with open_transaction(place) as connection:
+        assert hand.start_in(connection, claims) == []
+        again = Rival(lambda: _match_again(place))
+        wait_for_a_waiter(place, again)
+    assert again.result == 0
+    assert (state_of(place, send), place.count("events"), place.count("unmatched")) == ("accepted", 1, 0)
+
+
+def _match_again(place: Place) -> int:
+    with place.database.transaction() as connection:
+        return match_again(connection, after=0)
 
 
 def test_a_start_that_meets_an_event_waits_for_it_and_does_not_start(place: Place) -> None:

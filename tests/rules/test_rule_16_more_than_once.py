@@ -15,7 +15,7 @@ def _another_account(place: Place) -> UUID:
     with place.database.transaction() as connection:
         return save_account(
             connection, place.vault, workspace_id=place.workspace, name="other", provider="resend", settings={},
-            secrets={},
+            secrets={}, endpoint="there",
         )  # fmt: skip
 
 

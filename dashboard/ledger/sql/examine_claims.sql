@@ -1,6 +1,6 @@
 -- What stands in the way of starting an attempt for each of these claimed and locked sends, with all that a call needs.
 -- A send that is not returned is not claimed by this worker any more.
-select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, w.recorded_at,
+select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, a.endpoint, w.recorded_at,
   case when a.key_window is not null then w.send_id::text end as idempotency_key,
   b.address, b.body,
   case
@@ -14,9 +14,11 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, w
     -- A person's release lifts the doubt only where the hold named it; one of a late send waives no more than lateness.
     when w.ambiguous_since is not null and (w.released_by is null
         or w.released_by = 'person' and not 'ambiguous' = any (coalesce(w.waived, '{}'))) then 'unreleased'
-    -- A policy's release holds only for the same account and key, while the provider still remembers the key (rule G).
+    -- A policy's release holds only where the unanswered attempts went, while their key is remembered there (rule G).
     when w.ambiguous_since is not null and w.released_by = 'reconcile'
-      and (a.key_window is null or now() + %(submit_window)s::interval > w.ambiguous_since + a.key_window)
+      and (a.key_window is null or now() + %(submit_window)s::interval > w.ambiguous_since + a.key_window
+        or exists (select from sendonce.attempts e
+          where e.send_id = w.send_id and e.status = 'ambiguous' and e.endpoint <> a.endpoint))
       then 'key_ended'
     -- Whoever makes the call himself keeps the content too.
     when w.run_by = 'worker' and (b.address is null or b.body is null) then 'message_gone'

@@ -1,28 +1,15 @@
--- Take kept events whose send is known by now. Empty: nothing to match.
-with candidate as (
-  select u.id, u.workspace_id, u.account_id, u.event_id, u.event_day, u.recipient, u.fact, u.provider_message_id,
-    u.attempt, u.event_type, u.occurred_at, u.received_at, u.bounce_class, u.reason, u.machine, u.url, u.raw, u.repeats,
-    u.other_ids,
-    coalesce(s.id, a.send_id) as send_id,
-    case when s.id is not null then 'send_id' else 'provider_message_id' end as matched_by
-  from sendonce.unmatched u
-  left join sendonce.sends s on s.id = u.send_id and s.workspace_id = u.workspace_id
-  left join lateral (
-    select a.send_id from sendonce.attempts a
-    where a.provider_message_id = u.provider_message_id and a.account_id = u.account_id
-    union all
-    select m.send_id from sendonce.second_message_ids m
-    where m.provider_message_id = u.provider_message_id and m.account_id = u.account_id
-    limit 1) a on true
-  where (u.send_id = any (%(send_ids)b::uuid[]) or u.provider_message_id = any (%(message_ids)b::text[])
-      or %(after)s::bigint is not null and u.id > %(after)s::bigint)
-    and (s.id is not null or a.send_id is not null)
-  order by u.id
-  limit %(limit)s
-  for update of u skip locked
+-- Take kept events out, each for the send it belongs to, whose rows are locked. One that is gone was taken by somebody else.
+-- In the order in which repeats are counted, so that the two never wait for each other.
+with asked as (
+  select * from unnest(%(id)b::bigint[], %(send_id)b::uuid[], %(matched_by)b::text[]) a (id, send_id, matched_by)
+), locked as (
+  select u.id from sendonce.unmatched u where u.id = any (%(id)b::bigint[]) order by u.fact for update
 ), taken as (
-  delete from sendonce.unmatched u using candidate c where u.id = c.id
+  delete from sendonce.unmatched u using locked l where u.id = l.id
+  returning u.*
 )
-select workspace_id, account_id, event_id, event_day, recipient, fact, provider_message_id, attempt, event_type::text,
-  occurred_at, received_at, bounce_class, reason, machine, url, raw, send_id, matched_by, repeats, other_ids
-from candidate
+select t.workspace_id, t.account_id, t.event_id, t.event_day, t.recipient, t.fact, t.provider_message_id, t.attempt,
+  t.event_type::text, t.occurred_at, t.received_at, t.bounce_class, t.reason, t.machine, t.url, t.raw, a.send_id, a.matched_by,
+  t.repeats, t.other_ids
+from taken t join asked a on a.id = t.id
+order by t.id

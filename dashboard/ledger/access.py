@@ -51,10 +51,6 @@ class Person:
     disabled_at: datetime | None
     memberships: tuple[Membership, ...]
 
-    def role_in(self, workspace_id: UUID) -> Role | None:
-        """Their role in this workspace, or None where they have no business."""
-        return next((one.role for one in self.memberships if one.workspace_id == workspace_id), None)
-
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:

@@ -91,7 +91,6 @@ class _Examined:
     obstacle: str | None
     detail: str | None
     late_policy: str
-    cancelled_by: UUID | None
 
 
 def _turn_away(connection: Connection, who: Who, rows: Sequence[_Examined]) -> None:

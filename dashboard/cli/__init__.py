@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("dashboard.cli.worker:worker", "Relay, send and reconcile; any number may run."),
     "trace": ("dashboard.cli.trace:trace", "Tell what became of a send."),
     "verify": ("dashboard.cli.verify:verify", "Check the invariants on a live database."),
+    "replay": ("dashboard.cli.replay:replay", "Send again what failed, under its own key."),
     "place": ("dashboard.cli.place:place", "Show where the ledger is, and adopt a new place."),
     "workspace": ("dashboard.cli.workspaces:workspace", "Tenants: most installations have one, called default."),
     "account": ("dashboard.cli.accounts:account", "Provider accounts, their secrets and webhook addresses."),

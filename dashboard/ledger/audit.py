@@ -26,6 +26,7 @@ class Action(StrEnum):
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"
     CANCEL_SEND = "cancel_send"  # a send that was not held
+    REPLAY_SEND = "replay_send"
     ADD_USER = "add_user"
     SET_ROLE = "set_role"
     SET_PASSWORD = "set_password"  # the name of an action
@@ -46,7 +47,7 @@ class Action(StrEnum):
 
 
 OF_SENDS = frozenset(
-    {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT, Action.CANCEL_SEND}
+    {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT, Action.CANCEL_SEND, Action.REPLAY_SEND}
     | {Action.HELD_RESEND, Action.HELD_MARK_ACCEPTED, Action.HELD_CANCEL}
 )
 """Actions whose subject is the id of a send."""

@@ -9,6 +9,7 @@ import pytest
 
 from dashboard.identity import send_id
 from dashboard.ledger.cancelling import cancel_send
+from dashboard.ledger.replay import Replayed, replay_send
 from dashboard.ledger.suppressions import Statement, say
 from dashboard.ledger.tables import SuppressionScope
 from dashboard.lifecycle import Decision, EventType
@@ -24,6 +25,7 @@ from tests.crew import (
     hear_in,
     held,
     open_transaction,
+    person,
     reconciled,
     released,
     state_of,
@@ -187,17 +189,12 @@ def test_an_event_that_meets_the_answer_changes_nothing_twice(place: Place) -> N
 def test_evidence_that_meets_a_replay_starts_over_and_still_wins(place: Place) -> None:
     send = _failed(place)
     with open_transaction(place) as connection:
-        # What a replay does, in its order: lock the send, open its work row, set it open.
         connection.execute("select from sendonce.sends where id = %s for update", (send,))
         event = Rival(lambda: hear(place, told(DELIVERED, send, "msg-7")))
         wait_for_a_waiter(place, event)
-        connection.execute(
-            "insert into sendonce.work (send_id, workspace_id, mailstream, mail_class, reason, due_at, claim_at,"
-            " claim_number, last_attempt, first_attempt_at)"
-            " select id, workspace_id, mailstream, 'transactional', 'replayed', now(), now(), last_claim, last_attempt,"
-            " now() from sendonce.sends"
-        )
-        connection.execute("update sendonce.sends set state = 'open', reason = null, settled_at = null")
+        user = person(place)
+        again = replay_send(connection, workspace_id=place.workspace, send_id=send, user_id=user, reason="again")
+        assert again == Replayed(send)
     assert event.result.stored == 1
     assert (state_of(place, send), place.count("work")) == ("accepted", 0)
 

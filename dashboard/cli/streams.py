@@ -59,6 +59,10 @@ def _rules_options(command: Any) -> Any:
         ),
         click.option("--max-attempts", type=click.IntRange(1, 1000), help="Attempts before it fails."),
         click.option("--retry-for", type=duration, metavar="SPAN", help="How long to try."),
+        click.option(
+            "--retain-for", type=duration, metavar="SPAN", help="How long after its end a send keeps its message."
+        ),
+        click.option("--retain-for-ever", is_flag=True, help="Nothing is taken away."),
     ):
         command = option(command)
     return command
@@ -186,11 +190,13 @@ def _changed(found: Stream, given: dict[str, Any]) -> Stream:
     rules = {
         "unknown_policy": given["unknown"] and Policy(given["unknown"]), "grace": given["grace"],
         "too_late_after": given["too_late_after"], "late_policy": given["late"] and Policy(given["late"]),
-        "max_attempts": given["max_attempts"], "retry_for": given["retry_for"],
+        "max_attempts": given["max_attempts"], "retry_for": given["retry_for"], "retain_for": given["retain_for"],
     }  # fmt: skip
     changed: Rules = replace(found.rules, **{name: value for name, value in rules.items() if value is not None})
     if given["never_late"]:
         changed = replace(changed, too_late_after=None)
+    if given["retain_for_ever"]:
+        changed = replace(changed, retain_for=None)
     title, owner = given["title"], given["owner"]
     return replace(
         found,

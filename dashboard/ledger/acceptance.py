@@ -65,6 +65,8 @@ class LedgerRow:
     state: str
     mailstream: str
     address_lookup: bytes | None
+    stripped: bool
+    """A tombstone: nothing personal may come to it any more."""
 
 
 @dataclass(frozen=True, slots=True)

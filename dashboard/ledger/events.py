@@ -187,12 +187,20 @@ def _store_and_fold(connection: Connection, events: Sequence[_Event], locked: Lo
     if not events:
         return 0
     locked = locked or acceptance.lock_sends(connection, sorted({e.send_id for e in events}))
-    stored = {row[1]: row[0] for row in run(connection, "insert_events", **_columns(events)).fetchall()}
+    kept = [_bare(event) if locked.ledger[event.send_id].stripped else event for event in events]
+    stored = {row[1]: row[0] for row in run(connection, "insert_events", **_columns(kept)).fetchall()}
     new = [event for event in _first_of_each(events) if event.fact in stored]
     if len(new) < len(events):
-        _count_repeats(connection, "count_repeats_in_events", _repeats(events, new))
+        told_again = {id(event) for event in _repeats(events, new)}
+        again = [bare for event, bare in zip(events, kept, strict=True) if id(event) in told_again]
+        _count_repeats(connection, "count_repeats_in_events", again)
     _fold(connection, new, stored, locked)
     return len(new)
+
+
+def _bare(event: _Event) -> _Event:
+    """An event of a tombstone, stored as retention left the others: ``strip_sends.sql``."""
+    return replace(event, recipient=event.send_id.bytes, raw=None, reason=None, url=None)
 
 
 def _first_of_each(events: Sequence[_Event]) -> list[_Event]:

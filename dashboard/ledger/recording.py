@@ -14,6 +14,7 @@ from uuid import UUID
 from dashboard.ledger import contents
 from dashboard.ledger.database import Connection, run, transposed
 from dashboard.ledger.requests import Request
+from dashboard.ledger.retention import keyed
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Reason, RunBy, State, Verdict
 
@@ -41,6 +42,7 @@ class _Met:
     recorded_at: datetime
     state: State
     settled: bool
+    stripped: bool
 
 
 def record(
@@ -136,7 +138,7 @@ def _record_later(
     if not later:
         return {}
     met = {
-        row[0]: _Met(row[1], row[2], row[3], row[4], row[5], row[6], _shown(row[7]), row[8])
+        row[0]: _Met(row[1], row[2], row[3], row[4], row[5], row[6], _shown(row[7]), row[8], row[9])
         for row in run(connection, "read_met_sends", ids=sorted({r.send_id for _, r in later})).fetchall()
     }
     results: dict[int, Recorded] = {}
@@ -149,7 +151,7 @@ def _record_later(
             # This very outbox row made the send: it was relayed before, and only its deletion was lost.
             results[i] = Recorded(request.send_id, Verdict.WON, send.state, send.recorded_at)
         else:
-            verdict = _verdict(request, send)
+            verdict = _verdict(vault, request, send)
             results[i] = Recorded(request.send_id, verdict, send.state, send.recorded_at)
             difference = ",".join(_differences(vault, request, send)) or None
             rows.append(
@@ -177,17 +179,23 @@ def _shown(state: str) -> State:
     return State.PENDING if state == "open" else State(state)
 
 
-def _verdict(request: Request, send: _Met) -> Verdict:
-    if request.fingerprint != send.fingerprint:
+def _verdict(vault: Vault, request: Request, send: _Met) -> Verdict:
+    if not _same_content(vault, request, send):
         return Verdict.MISMATCH
     return Verdict.DUPLICATE if send.settled else Verdict.IN_PROGRESS
+
+
+def _same_content(vault: Vault, request: Request, send: _Met) -> bool:
+    return send.fingerprint == (keyed(vault, request.fingerprint) if send.stripped else request.fingerprint)
 
 
 def _differences(vault: Vault, request: Request, send: _Met) -> list[str]:
     """The names of what came with another value. The values themselves are not kept."""
     names = []
-    if request.fingerprint != send.fingerprint:
+    if not _same_content(vault, request, send):
         names.append("content")
+    if send.stripped:  # nothing else is known of a tombstone
+        return names
     if request.recipient_id != send.recipient_id:
         names.append("recipient")
     if request.address and send.address_lookup not in vault.lookups(request.address):

@@ -263,7 +263,8 @@ def _source(workspace_id: UUID, filters: SendFilter, walk: _Walk) -> Select[Any]
         case SendFilter(state=State.FAILED | State.SUPPRESSED | State.CANCELLED):
             return _ended(workspace_id, filters, walk)
         case _:
-            in_state = [] if filters.state is None else [sends.c.state == str(filters.state)]
+            in_state = [sends.c.stripped_at.is_(None)]
+            in_state += [] if filters.state is None else [sends.c.state == str(filters.state)]
             return _by_stream(workspace_id, filters, walk, sends.c.id, sends.c.recorded_at, *in_state)
 
 

@@ -29,6 +29,8 @@ class Rules:
     late_policy: Policy = Policy.HOLD
     max_attempts: int
     retry_for: timedelta
+    retain_for: timedelta | None = None
+    """How long after its end a send keeps its message and all that is personal. None: for ever."""
 
 
 DEFAULTS: dict[MailClass, Rules] = {
@@ -88,16 +90,17 @@ def save_stream(
     connection.execute(
         """
         insert into sendonce.mailstreams (workspace_id, name, title, owner, mail_class, account_id, unknown_policy,
-          grace, too_late_after, late_policy, max_attempts, retry_for)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         on conflict (workspace_id, name) do update set title = excluded.title, owner = excluded.owner,
           mail_class = excluded.mail_class, account_id = excluded.account_id, unknown_policy = excluded.unknown_policy,
           grace = excluded.grace, too_late_after = excluded.too_late_after, late_policy = excluded.late_policy,
-          max_attempts = excluded.max_attempts, retry_for = excluded.retry_for
+          max_attempts = excluded.max_attempts, retry_for = excluded.retry_for, retain_for = excluded.retain_for
         """,
         (
             workspace_id, name, title, owner, str(mail_class), account_id, str(chosen.unknown_policy), chosen.grace,
             chosen.too_late_after, str(chosen.late_policy), chosen.max_attempts, chosen.retry_for,
+            chosen.retain_for,
         ),
     )  # fmt: skip
     connection.execute(
@@ -132,7 +135,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
     rows = connection.execute(
         f"""
         select name, title, owner, mail_class, account_id, unknown_policy, grace, too_late_after, late_policy,
-          max_attempts, retry_for
+          max_attempts, retry_for, retain_for
         from sendonce.mailstreams where {where} order by name
         """,  # noqa: S608  # the condition is a literal of this file
         given,
@@ -141,11 +144,11 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
         Stream(
             name=name, title=title, owner=owner, mail_class=MailClass(mail_class), account_id=account_id,
             rules=Rules(
-                unknown_policy=Policy(unknown), grace=grace, too_late_after=late_after, late_policy=Policy(late),
-                max_attempts=attempts, retry_for=retry_for,
+                unknown_policy=Policy(r[0]), grace=r[1], too_late_after=r[2], late_policy=Policy(r[3]),
+                max_attempts=r[4], retry_for=r[5], retain_for=r[6],
             ),
         )
-        for name, title, owner, mail_class, account_id, unknown, grace, late_after, late, attempts, retry_for in rows
+        for name, title, owner, mail_class, account_id, *r in rows
     ]  # fmt: skip
 
 

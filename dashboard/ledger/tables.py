@@ -191,6 +191,7 @@ mailstreams = Table(
     Column("late_policy", policy, nullable=False, server_default=text("'hold'")),
     Column("max_attempts", SmallInteger, nullable=False),
     Column("retry_for", Interval, nullable=False),
+    Column("retain_for", Interval),  # after its end only a tombstone of a send stays; null: all is kept
     Column("paused_at", Time),
     Column("paused_reason", Text),
     Column("created_at", Time, nullable=False, server_default=NOW),
@@ -198,6 +199,7 @@ mailstreams = Table(
     CheckConstraint("late_policy <> 'release'", name="late_is_never_released"),
     CheckConstraint("max_attempts > 0", name="attempts_positive"),
     CheckConstraint("grace > interval '0'", name="grace_positive"),
+    CheckConstraint("retain_for > interval '0'", name="retention_positive"),
     CheckConstraint("(paused_at is null) = (paused_reason is null)", name="pause_has_reason"),
 )
 
@@ -307,12 +309,20 @@ sends = Table(
     Column("recorded_at", Time, nullable=False, server_default=NOW),
     Column("due_at", Time, nullable=False),
     Column("settled_at", Time),
+    Column("stripped_at", Time),  # since when it is a tombstone, with nothing personal in it
     # The literal promise, ordered so that it serves prefix search by key as well.
     UniqueConstraint("workspace_id", "key", "mailstream", name="one_send_per_key"),
     Index("sends_by_recipient", "workspace_id", "recipient_id", "recorded_at"),
     Index("sends_by_address", "workspace_id", "address_lookup", "recorded_at"),
     Index("sends_by_trigger", "workspace_id", "trigger_id", "recorded_at"),
-    Index("sends_by_stream", "workspace_id", "mailstream", "recorded_at"),  # the newest first, as lists show them
+    # The newest first, as lists show them; the oldest first, as retention comes to them.
+    Index(
+        "sends_by_stream",
+        "workspace_id",
+        "mailstream",
+        "recorded_at",
+        postgresql_where=text("stripped_at is null"),
+    ),
     # For roll-ups: the rows of a minute lie together, so a block-range index finds them for next to nothing.
     Index("sends_due", "due_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     Index("sends_recorded", "recorded_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
@@ -320,7 +330,11 @@ sends = Table(
     CheckConstraint("state not in ('failed', 'suppressed', 'cancelled') or reason is not null", name="end_has_reason"),
     CheckConstraint("taken_at is null or state in ('suppressed', 'cancelled')", name="taken_is_an_ending"),
     CheckConstraint("(delivery is null) = (delivery_at is null)", name="delivery_has_time"),
-    CheckConstraint("length(key) between 1 and 255 and key ~ '^[!-~]([ -~]*[!-~])?$'", name="key_is_printable"),
+    CheckConstraint(
+        "stripped_at is not null or length(key) between 1 and 255 and key ~ '^[!-~]([ -~]*[!-~])?$'",
+        name="key_is_printable",
+    ),
+    CheckConstraint("stripped_at is null or state <> 'open'", name="stripped_is_settled"),
 )
 
 work = Table(

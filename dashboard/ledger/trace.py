@@ -60,6 +60,8 @@ class Send:
     recorded_at: datetime
     due_at: datetime
     settled_at: datetime | None
+    stripped_at: datetime | None
+    """Since when it is a tombstone: its key, recipient, trigger and message are gone."""
     has_address: bool
     has_body: bool
 

@@ -16,6 +16,7 @@ from dashboard import __version__
 from dashboard.ledger import outbox, place
 from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database
+from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
 from dashboard.log import Action, log
@@ -29,7 +30,7 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE
 
-LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up")
+LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up", "retain")
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -108,6 +109,7 @@ class Worker:
             "reconcile": (self._reconcile, max(s.poll_seconds, s.lease_seconds / 30)),
             "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
+            "retain": (self._retain, 60.0),
         }
         for name, (step, wait) in steps.items():
             if name in self._only:
@@ -170,6 +172,10 @@ class Worker:
         # The minute that is being filled changes all the time: under load, making it again must not be the load.
         self._stopping.wait(min(20 * (time.monotonic() - began), 30.0))
         return False
+
+    def _retain(self) -> bool:
+        with self._database.transaction() as connection:
+            return strip(connection, self._vault) > 0
 
     # ── being known ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,7 @@ from dashboard.insight.health import Motion, judge_health
 from dashboard.ledger.metrics import Gauges, WorkerRow
 from tests.factories import NOON
 
-ALL = ["relay", "dispatch", "reconcile", "sweep", "roll_up"]
+ALL = ["relay", "dispatch", "reconcile", "sweep", "roll_up", "retain"]
 QUIET = Gauges(
     at=NOON, outbox=0, outbox_is_more=False, outbox_age=None, pending=0, pending_due=0, pending_due_age=None,
     claimed=0, stale_claims=0, unknown=0, unknown_age=None, held=0,

@@ -3,7 +3,7 @@
 with this as (
     select id, workspace_id, recipient_id, address_lookup, recorded_at, fingerprint
       from sendonce.sends
-     where id = %(send_id)s::uuid and workspace_id = %(workspace_id)s::uuid
+     where id = %(send_id)s::uuid and workspace_id = %(workspace_id)s::uuid and stripped_at is null
 ),
 near as (
     select near.id

@@ -3,7 +3,7 @@
 select s.id, s.workspace_id, s.mailstream, s.key, s.recipient_id, s.fingerprint, s.outbox_id, s.run_by::text as run_by,
        nullif(s.state::text, 'open') as settled_state, s.reason, s.delivery::text as delivery, s.delivery_at, s.taken_at,
        s.source, s.trigger_type, s.trigger_id, s.triggered_at, s.last_claim, s.last_attempt, s.metadata,
-       s.asked_at, s.recorded_at, s.due_at, s.settled_at,
+       s.asked_at, s.recorded_at, s.due_at, s.settled_at, s.stripped_at,
        m.address is not null as has_address, m.body is not null as has_body,
        w.state::text as work_state, w.reason as work_reason, w.due_at as work_due_at, w.claim_at as work_claim_at,
        w.check_at as work_check_at, w.claim_number as work_claim_number, w.claimed_by as work_claimed_by,

@@ -12,4 +12,10 @@ from sendonce.events e left join sendonce.sends s on s.id = e.send_id where s.id
 union all
 select d.send_id, format('there is delivery %%s without its send', d.id)
 from sendonce.duplicates d left join sendonce.sends s on s.id = d.send_id where s.id is null
+union all
+select s.id, 'the send is stripped, and something personal is left'
+from sendonce.sends s left join sendonce.messages m on m.send_id = s.id
+where s.stripped_at is not null and (m.send_id is not null or s.address_lookup is not null or s.recipient_id <> ''
+  or s.trigger_id <> '' or s.metadata is not null or s.key <> ' ' || s.id
+  or exists (select from sendonce.events e where e.send_id = s.id and (e.raw is not null or e.recipient <> uuid_send(s.id))))
 limit %(limit)s::int

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from bench.mail import SUBJECT, TEXT, asked, key, recipient, variables
 from dashboard import providers
 from dashboard.identity import send_id
 from dashboard.ledger.accounts import save_account
-from dashboard.ledger.database import Database, migrate
+from dashboard.ledger.database import Connection, Database, migrate
 from dashboard.ledger.streams import save_stream
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import MailClass
@@ -103,12 +103,17 @@ def prepare(url: str, count: int) -> None:
             connection, workspace_id=workspace_id, name="receipts", mail_class=MailClass.TRANSACTIONAL,
             account_id=account_id,
         )  # fmt: skip
-        with connection.cursor().copy("copy sendonce.outbox (send_id, workspace_id, request) from stdin") as copy:
-            for number in asked(count):
-                copy.write_row(
-                    (send_id(workspace_id, "receipts", key(number)), workspace_id, json.dumps(request(number)))
-                )
+        feed(connection, asked(count))
     database.close()
+
+
+def feed(connection: Connection, numbers: Iterable[int]) -> None:
+    """Ask for the mails of these numbers, in the connection's transaction."""
+    row = connection.execute("select id from sendonce.workspaces").fetchone()
+    assert row is not None
+    with connection.cursor().copy("copy sendonce.outbox (send_id, workspace_id, request) from stdin") as copy:
+        for number in numbers:
+            copy.write_row((send_id(row[0], "receipts", key(number)), row[0], json.dumps(request(number))))
 
 
 def request(number: int) -> dict[str, object]:

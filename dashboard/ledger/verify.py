@@ -97,12 +97,14 @@ CHECKS = (
     ),
     Check(
         8, "Same key on every retry", "verify_same_key",
-        "A key is the id of the send; what repeats an attempt in doubt has its key and account, or a person's word.",
+        "A key is the id of the send; what repeats an attempt in doubt has its key, account and"
+        " endpoint, or a person's word.",
         "That the bytes were the same.",
     ),
     Check(
         9, "Deletion is safe", "verify_deletion",
-        "What workers must still send has its address and body; attempts, events and deliveries have their send.",
+        "What workers must still send has its address and body; attempts, events and deliveries have their send; a"
+        " tombstone holds nothing personal.",
         "That a late retry of a deleted send is a duplicate.",
     ),
     Check(

@@ -98,8 +98,11 @@ def decide(
     decision: Decision,
     reason: str,
     evidence: int,
+    send_id: UUID | None = None,
 ) -> Decided | Refused:
     """Carry out what a person decided, if the hold is still open and nothing was heard since they looked.
+
+    ``send_id``: where given, the hold must be of this send, so that nobody decides about another one than they saw.
 
     The decision, the move and the audit row are stored together. Resending waives, for one attempt, exactly the rules
     named on the hold; suppression and later evidence still count.
@@ -109,6 +112,8 @@ def decide(
     found = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)
     if not found:
         return Refused("This send is not held any more: somebody decided already, or evidence settled it.")
+    if send_id not in (None, found[0].send_id):
+        return Refused("This decision belongs to another send. Open the page of the send again, then decide.")
     send_id = found[0].send_id
     acceptance.lock_sends(connection, [send_id])
     current = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)  # read again, now that it is locked

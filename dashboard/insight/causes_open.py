@@ -44,8 +44,7 @@ def held_in_doubt(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"Held for a person {_held_since(trace, now)}: {doubted(doubts[0], now)}, so it may have been taken",
         cause=Cause.HELD_IN_DOUBT,
         sureness=Sureness.CANNOT_TELL,
-        next=f"A person decides: submit it again, count it as accepted, or cancel it. {_key_protection(trace, now)} "
-        "An event of the provider would settle it first.",
+        next=f"A person decides: {_choices(trace, now)}An event of the provider would settle it first.",
         proof=[*move_proof(trace, "hold"), *map(reference, doubts)],
     )
 
@@ -59,9 +58,22 @@ def held(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"Held for a person {_held_since(trace, now)}, because {because(reason)}; {what_was_tried(trace)}",
         cause=Cause.HELD,
         sureness=Sureness.PROVED,
-        next="A person decides: release it or cancel it.",
+        next="A person confirms that it is cancelled: somebody cancelled it before."
+        if _cancel_remembered(trace)
+        else "A person decides: release it or cancel it.",
         proof=[*move_proof(trace, "hold"), *map(reference, trace.attempts)],
     )
+
+
+def _cancel_remembered(trace: Trace) -> bool:
+    """Somebody cancelled it while its call was running, so that it is never submitted again."""
+    return trace.work is not None and trace.work.cancel_reason is not None
+
+
+def _choices(trace: Trace, now: datetime) -> str:
+    if _cancel_remembered(trace):
+        return "count it as accepted, or cancel it. It was cancelled before, so it is not submitted again. "
+    return f"submit it again, count it as accepted, or cancel it. {_key_protection(trace, now)} "
 
 
 def _held_since(trace: Trace, now: datetime) -> str:
@@ -107,7 +119,7 @@ def _after_unknown(trace: Trace, now: datetime) -> str:
         return "An event of the provider would tell."
     end = max(filter(None, (work.unknown_since + stream.grace, work.settled_after)))
     key_end = _key_end(trace)
-    if work.cancel_reason is not None or stream.unknown_policy == Policy.CANCEL:
+    if _cancel_remembered(trace) or stream.unknown_policy == Policy.CANCEL:
         then = "cancelled"
     elif stream.unknown_policy == Policy.RELEASE and key_end is not None and key_end > end:
         then = "submitted again under the same key, by which the provider recognises a repeat"

@@ -46,13 +46,16 @@ class OpenHold:
     phase: str | None
     last_attempt_at: datetime | None
     due_at: datetime
+    cancel_remembered: bool
+    """Somebody cancelled it while its call was running: released, it would become cancelled (DESIGN §5.12)."""
 
     @property
     def choices(self) -> tuple[Decision, ...]:
-        """What may be decided: *mark accepted* only where something may have been accepted."""
-        if self.ambiguous_since:
-            return (Decision.RESEND, Decision.MARK_ACCEPTED, Decision.CANCEL)
-        return (Decision.RESEND, Decision.CANCEL)
+        """What may be decided: *mark accepted* only where something may have been accepted, *resend* only where it is
+        what happens."""
+        resend = () if self.cancel_remembered else (Decision.RESEND,)
+        mark = (Decision.MARK_ACCEPTED,) if self.ambiguous_since else ()
+        return (*resend, *mark, Decision.CANCEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,10 @@ def decide(
     held = current[0]
     if held.evidence != evidence:
         return Refused("Something was heard about this send since you opened the page. Look again, then decide.")
+    if decision is Decision.RESEND and held.cancel_remembered:
+        return Refused(
+            "It was cancelled while its call was running, so it cannot be submitted again. Cancel it here too."
+        )
     if decision not in held.choices:
         return Refused("No attempt of this send is in doubt, so that nothing can have been accepted.")
     if decision is Decision.RESEND and held.settled_after and database_now(connection) < held.settled_after:

@@ -142,6 +142,24 @@ def test_a_damaged_link_to_the_next_page_is_told_so(house: House, after: str) ->
     assert "start from the first page" in response.text
 
 
+def test_a_send_that_was_cancelled_while_its_call_ran_is_not_offered_to_be_submitted_again(house: House) -> None:
+    send = house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000)
+    house.factory.connection.execute("update sendonce.work set cancel_reason = 'cancelled_by_person'")
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get(f"/held/{send}").text
+    assert "cancelled while its call was running" in page
+    assert 'value="resend"' not in page
+    assert "It was cancelled before" in browser.get(f"/sends/{send}").text
+    hidden = form(browser, send)
+    refused = browser.post(f"/held/{send}", decision="resend", reason="because", **hidden)
+    assert refused.status_code == 409
+    assert "cannot be submitted again" in refused.text
+    assert house.rows("select state::text from sendonce.work") == [("held",)]
+    assert decide(browser, send, "cancel") == 303
+    assert house.rows("select state::text from sendonce.sends") == [("cancelled",)]
+
+
 def test_a_hold_without_attempt_offers_only_release_or_cancel(house: House) -> None:
     send = house.factory.held_late()
     house.commit()

@@ -1,7 +1,8 @@
 -- Held sends of a workspace, oldest hold first, behind a given hold. Keyset pages: no offset, no count.
 select h.id, h.send_id, h.mailstream, s.key, s.recipient_id, a.id, a.name, a.provider, h.reason, h.waives, h.opened_at,
   w.evidence, w.last_attempt, w.first_attempt_at, w.ambiguous_since, w.settled_after, w.ambiguous_since + a.key_window,
-  t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at
+  t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at,
+  w.cancel_reason is not null
 from sendonce.holds h
 join sendonce.work w on w.send_id = h.send_id and w.state = 'held'
 join sendonce.sends s on s.id = h.send_id

@@ -100,6 +100,7 @@ def _page(send_id: UUID, *, trouble: str | None = None, status: int = 200) -> Re
         now=now,
         trouble=trouble,
         newer=[near for near in trace.neighbours if near.recorded_at > trace.send.recorded_at],
+        Decision=Decision,
         chosen=request.form.get("decision"),
         reason=request.form.get("reason", ""),
     )

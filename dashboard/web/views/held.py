@@ -8,6 +8,7 @@ from uuid import UUID
 from flask import Blueprint, abort, flash, request, url_for
 from werkzeug.wrappers import Response
 
+from dashboard.insight.judging import tells_events
 from dashboard.insight.verdict import verdict
 from dashboard.ledger.database import database_now
 from dashboard.ledger.holds import Decided, OpenHold, Refused, decide, open_holds
@@ -95,6 +96,7 @@ def _page(send_id: UUID, *, trouble: str | None = None, status: int = 200) -> Re
         "held_one",
         status=status,
         trace=trace,
+        tells_events=tells_events(trace),
         hold=hold,
         verdict=verdict(trace, now.astimezone(viewer_zone())),
         now=now,

@@ -72,7 +72,9 @@ def canonical_json(value: dict[str, object]) -> bytes:
             # Only text under ASCII names: here the standard library writes the same bytes, many times as fast.
             return _ENCODE_SORTED(value).encode()
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # it checks the types itself
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
+    except RecursionError:
+        raise ValueError("the message is nested too deeply") from None
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise ValueError(f"the message cannot be written as canonical JSON: {error}") from None
 
 

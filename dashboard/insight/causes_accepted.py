@@ -10,6 +10,7 @@ from dashboard.insight.judging import (
     Verdict,
     acceptance_proof,
     account_name,
+    by_event,
     events_of,
     last_move,
     move_proof,
@@ -53,7 +54,7 @@ def marked_accepted(trace: Trace, now: datetime) -> Verdict | None:
         f"{quoted(decision.reason if decision else None)}; no answer or event of {account_name(trace)} proves it",
         cause=Cause.MARKED_ACCEPTED,
         sureness=Sureness.LIKELY,
-        next="Nothing further is submitted. An event of the provider would prove it.",
+        next=f"Nothing further is submitted.{by_event(trace, 'prove it')}",
         proof=move_proof(trace, "accept"),
     )
 
@@ -147,7 +148,9 @@ def silent(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"{_accepted(trace, now)}; nothing was told about its delivery{since_then}",
         cause=Cause.SILENT,
         sureness=Sureness.PROVED if proved else Sureness.CANNOT_TELL,
-        next="An event of the provider would tell whether it was delivered.",
+        next=by_event(trace, "tell whether it was delivered").lstrip()
+        or f"{upper_first(account_name(trace))} tells nothing further: whether it was delivered, only a bounce to its "
+        "sender or the recipient can tell.",
         proof=acceptance_proof(trace) or list(map(reference, proving_events(trace)[:1])),
     )
 

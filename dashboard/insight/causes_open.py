@@ -9,9 +9,11 @@ from dashboard.insight.judging import (
     Sureness,
     Verdict,
     account_name,
+    by_event,
     doubted,
     move_proof,
     sure_unless_doubted,
+    tells_events,
     unanswered,
     what_was_tried,
 )
@@ -44,8 +46,7 @@ def held_in_doubt(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"Held for a person {_held_since(trace, now)}: {doubted(doubts[0], now)}, so it may have been taken",
         cause=Cause.HELD_IN_DOUBT,
         sureness=Sureness.CANNOT_TELL,
-        next=f"A person decides: submit it again, count it as accepted, or cancel it. {_key_protection(trace, now)} "
-        "An event of the provider would settle it first.",
+        next=f"A person decides: {_choices(trace, now)}{by_event(trace, 'settle it first')}",
         proof=[*move_proof(trace, "hold"), *map(reference, doubts)],
     )
 
@@ -59,9 +60,22 @@ def held(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"Held for a person {_held_since(trace, now)}, because {because(reason)}; {what_was_tried(trace)}",
         cause=Cause.HELD,
         sureness=Sureness.PROVED,
-        next="A person decides: release it or cancel it.",
+        next="A person confirms that it is cancelled: somebody cancelled it before."
+        if _cancel_remembered(trace)
+        else "A person decides: release it or cancel it.",
         proof=[*move_proof(trace, "hold"), *map(reference, trace.attempts)],
     )
+
+
+def _cancel_remembered(trace: Trace) -> bool:
+    """Somebody cancelled it while its call was running, so that it is never submitted again."""
+    return trace.work is not None and trace.work.cancel_reason is not None
+
+
+def _choices(trace: Trace, now: datetime) -> str:
+    if _cancel_remembered(trace):
+        return "count it as accepted, or cancel it. It was cancelled before, so it is not submitted again."
+    return f"submit it again, count it as accepted, or cancel it. {_key_protection(trace, now)}"
 
 
 def _held_since(trace: Trace, now: datetime) -> str:
@@ -104,17 +118,18 @@ def unknown(trace: Trace, now: datetime) -> Verdict | None:
 def _after_unknown(trace: Trace, now: datetime) -> str:
     work, stream = trace.work, trace.stream
     if work is None or work.unknown_since is None or stream is None:
-        return "An event of the provider would tell."
+        return by_event(trace, "tell").lstrip()
     end = max(filter(None, (work.unknown_since + stream.grace, work.settled_after)))
     key_end = _key_end(trace)
-    if work.cancel_reason is not None or stream.unknown_policy == Policy.CANCEL:
+    if _cancel_remembered(trace) or stream.unknown_policy == Policy.CANCEL:
         then = "cancelled"
     elif stream.unknown_policy == Policy.RELEASE and key_end is not None and key_end > end:
         then = "submitted again under the same key, by which the provider recognises a repeat"
     else:
         then = "held for a person"
     when = f"Unknown {until(end, now)}" if end > now else f"Its grace period ended {at(end, now)}"
-    return f"{when}, then {then}, unless an event of the provider tells sooner."
+    sooner = ", unless an event of the provider tells sooner" if tells_events(trace) else ""
+    return f"{when}, then {then}{sooner}."
 
 
 # ── on its way ───────────────────────────────────────────────────────────────────────────────────────────────────────

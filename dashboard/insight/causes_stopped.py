@@ -10,6 +10,7 @@ from dashboard.insight.judging import (
     Verdict,
     acceptance_proof,
     account_name,
+    by_event,
     doubted,
     events_of,
     last_move,
@@ -47,7 +48,7 @@ def may_have_left(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"{_stopped(trace, now)}, but it may have left: {doubted(doubts[0], now)}",
         cause=Cause.MAY_HAVE_LEFT,
         sureness=Sureness.CANNOT_TELL,
-        next="Nothing further is submitted. An event of the provider would tell whether it was taken.",
+        next=f"Nothing further is submitted.{by_event(trace, 'tell whether it was taken')}",
         proof=[*_stop_proof(trace), *map(reference, doubts)],
     )
 

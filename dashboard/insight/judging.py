@@ -9,6 +9,7 @@ from enum import StrEnum
 from dashboard.insight.wording import at, how_it_failed, listed, number, provider, reference
 from dashboard.ledger.trace import Attempt, Event, HistoricMove, Trace
 from dashboard.lifecycle import PROVES_ACCEPTANCE, AttemptStatus, EventType
+from dashboard.providers import PROVIDERS
 
 
 class Sureness(StrEnum):
@@ -75,6 +76,17 @@ def account_name(trace: Trace) -> str:
     """The provider of the send as a sentence names it."""
     names = [a.provider for a in trace.accepted_attempts or trace.attempts[-1:]]
     return provider(names[0] if names else trace.account.provider if trace.account else "")
+
+
+def tells_events(trace: Trace) -> bool:
+    """False where the provider never tells anything after its answer, as an SMTP server does not."""
+    name = trace.account.provider if trace.account else None
+    return all(one.capabilities({}).webhooks for one in PROVIDERS if one.name == name)
+
+
+def by_event(trace: Trace, what: str) -> str:
+    """What an event of the provider would do, as a last sentence; none where no event ever comes."""
+    return f" An event of the provider would {what}." if tells_events(trace) else ""
 
 
 def last_move(trace: Trace, *names: str) -> HistoricMove | None:

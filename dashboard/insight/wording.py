@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Hold
 from dashboard.lifecycle import AttemptStatus, Reason
@@ -62,9 +62,17 @@ def provider(name: str) -> str:
     return "the SMTP server" if name == "smtp" else name.capitalize() if name else "the provider"
 
 
+def in_zone(time: datetime, zone: tzinfo) -> datetime:
+    """A time in this zone; in UTC where the zone's own clock would leave the calendar."""
+    try:
+        return time.astimezone(zone)
+    except OverflowError:
+        return time.astimezone(UTC)
+
+
 def at(time: datetime, now: datetime) -> str:
     """A time in the zone of ``now``: ``at 14:03:22``, or with its day where that is another one."""
-    time = time.astimezone(now.tzinfo)
+    time = in_zone(time, now.tzinfo or UTC)
     if time.date() == now.date():
         return f"at {time:%H:%M:%S}"
     year = f" {time.year}" if time.year != now.year else ""

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import psycopg
+
 from dashboard.ledger.database import Connection
 from dashboard.ledger.vault import Vault
+
+REFUSED = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,  # the three of class 54 count as trouble of operation with psycopg
+    psycopg.errors.StatementTooComplex,
+    psycopg.errors.TooManyArguments,
+    UnicodeError,  # the driver's, before the database sees the value
+)
+"""What becomes of a value that the database will never hold: to try it again helps nobody."""
+
+
+def refusal(error: Exception) -> str:
+    """The reason of a dead letter whose value the database refused."""
+    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return f"the ledger refused it: {said or type(error).__name__}"
 
 
 def bury_webhook(

@@ -46,13 +46,16 @@ class OpenHold:
     phase: str | None
     last_attempt_at: datetime | None
     due_at: datetime
+    cancel_remembered: bool
+    """Somebody cancelled it while its call was running: released, it would become cancelled (DESIGN §5.12)."""
 
     @property
     def choices(self) -> tuple[Decision, ...]:
-        """What may be decided: *mark accepted* only where something may have been accepted."""
-        if self.ambiguous_since:
-            return (Decision.RESEND, Decision.MARK_ACCEPTED, Decision.CANCEL)
-        return (Decision.RESEND, Decision.CANCEL)
+        """What may be decided: *mark accepted* only where something may have been accepted, *resend* only where it is
+        what happens."""
+        resend = () if self.cancel_remembered else (Decision.RESEND,)
+        mark = (Decision.MARK_ACCEPTED,) if self.ambiguous_since else ()
+        return (*resend, *mark, Decision.CANCEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,11 @@ def decide(
     decision: Decision,
     reason: str,
     evidence: int,
+    send_id: UUID | None = None,
 ) -> Decided | Refused:
     """Carry out what a person decided, if the hold is still open and nothing was heard since they looked.
+
+    ``send_id``: where given, the hold must be of this send, so that nobody decides about another one than they saw.
 
     The decision, the move and the audit row are stored together. Resending waives, for one attempt, exactly the rules
     named on the hold; suppression and later evidence still count.
@@ -109,6 +115,8 @@ def decide(
     found = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)
     if not found:
         return Refused("This send is not held any more: somebody decided already, or evidence settled it.")
+    if send_id not in (None, found[0].send_id):
+        return Refused("This decision belongs to another send. Open the page of the send again, then decide.")
     send_id = found[0].send_id
     acceptance.lock_sends(connection, [send_id])
     current = open_holds(connection, workspace_id, hold_id=hold_id, limit=1)  # read again, now that it is locked
@@ -117,6 +125,10 @@ def decide(
     held = current[0]
     if held.evidence != evidence:
         return Refused("Something was heard about this send since you opened the page. Look again, then decide.")
+    if decision is Decision.RESEND and held.cancel_remembered:
+        return Refused(
+            "It was cancelled while its call was running, so it cannot be submitted again. Cancel it here too."
+        )
     if decision not in held.choices:
         return Refused("No attempt of this send is in doubt, so that nothing can have been accepted.")
     if decision is Decision.RESEND and held.settled_after and database_now(connection) < held.settled_after:

@@ -41,6 +41,8 @@ def save_lookup(connection: Connection, vault: Vault, *, workspace_id: UUID, use
 
 def read_lookup(connection: Connection, vault: Vault, *, workspace_id: UUID, lookup_id: str) -> Lookup | None:
     """A search of this workspace: colleagues may pass links on."""
+    if not lookup_id.isprintable():
+        return None
     row = connection.execute(
         "select id, query, at from sendonce.lookups where id = %s and workspace_id = %s", (lookup_id, workspace_id)
     ).fetchone()

@@ -6,16 +6,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-import psycopg
-
 from dashboard.ledger.database import Connection, run
+from dashboard.ledger.dead_letters import REFUSED, refusal
 from dashboard.ledger.recording import record
 from dashboard.ledger.requests import BadRequest, Request, read_request
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Verdict
+
+MAX_REQUEST = 10_000_000
+"""Characters of one request, as the API takes bytes."""
+
+BYTES = 4_000_000
+"""Of one pass, as the database stores them (compressed): a pass holds no more in memory, however large its rows are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,9 @@ class _Row:
     id: UUID
     send_id: UUID
     workspace_id: UUID
-    asked_at: datetime
+    asked_at: datetime | None
     source: str
-    request: Any
+    request: str
 
 
 def relay(connection: Connection, vault: Vault, *, limit: int, worker: UUID | None = None) -> Relayed:
@@ -45,7 +49,7 @@ def relay(connection: Connection, vault: Vault, *, limit: int, worker: UUID | No
     A request that cannot be understood becomes a dead letter and holds nobody up. One that met a send which is gone by
     now stays in the outbox for the next pass.
     """
-    rows = [_Row(*row) for row in run(connection, "lock_outbox", limit=limit).fetchall()]
+    rows = [_Row(*row) for row in run(connection, "lock_outbox", limit=limit, bytes=BYTES).fetchall()]
     requests, dead = _read(rows)
     done, won = _record(connection, vault, requests, dead, worker)
     for row, reason in dead:
@@ -60,13 +64,7 @@ def _read(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, Request]], list[tuple[
     requests, dead = [], []
     for row in rows:
         try:
-            request = read_request(
-                row.request,
-                workspace_id=row.workspace_id,
-                source=row.source,
-                asked_at=row.asked_at,
-                outbox_id=row.id,
-            )
+            request = _request(row)
         except BadRequest as error:
             dead.append((row, str(error)))
             continue
@@ -75,6 +73,21 @@ def _read(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, Request]], list[tuple[
         else:
             requests.append((row, request))
     return requests, dead
+
+
+def _request(row: _Row) -> Request:
+    """Raises :class:`BadRequest`."""
+    if row.asked_at is None:
+        raise BadRequest("asked_at", "lies outside the calendar")
+    if len(row.request) > MAX_REQUEST:
+        raise BadRequest("request", f"has {len(row.request)} characters; at most {MAX_REQUEST} are taken")
+    try:
+        raw = json.loads(row.request)
+    except (ValueError, RecursionError):
+        raise BadRequest("request", "holds a number, or a depth, that cannot be read") from None
+    return read_request(
+        raw, workspace_id=row.workspace_id, source=row.source, asked_at=row.asked_at, outbox_id=row.id
+    )  # fmt: skip
 
 
 def _record(
@@ -89,9 +102,9 @@ def _record(
     try:
         with connection.transaction():
             return _record_set(connection, vault, requests, worker)
-    except (psycopg.DataError, psycopg.IntegrityError) as error:
+    except REFUSED as error:
         if len(requests) == 1:
-            dead.append((requests[0][0], f"the ledger refused it: {error.diag.message_primary}"))
+            dead.append((requests[0][0], refusal(error)))
             return [], 0
     done: list[_Row] = []
     won = 0
@@ -115,6 +128,6 @@ def _bury(connection: Connection, vault: Vault, row: _Row, reason: str) -> None:
         " values (%s, %s, %s, %s, %s)",
         (
             row.workspace_id, row.id, row.source, reason,
-            vault.encrypt(json.dumps(row.request, ensure_ascii=False).encode(), row.id.bytes),
+            vault.encrypt(row.request.encode(), row.id.bytes),
         ),
     )  # fmt: skip

@@ -385,6 +385,12 @@ class Trace:
         return known.name if known else str(worker)[:8]
 
 
+def workspace_of(connection: Connection, send_id: UUID) -> UUID | None:
+    """Whose send this is; None where nobody has one of that id."""
+    row = connection.execute("select workspace_id from sendonce.sends where id = %s", (send_id,)).fetchone()
+    return row[0] if row else None
+
+
 def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID) -> Trace | None:
     """The trace of a send of this workspace; None where it has none of that id."""
     bind = {"workspace_id": workspace_id, "send_id": send_id, "limit": LIMIT, "cap": COUNTED}

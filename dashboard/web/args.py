@@ -32,11 +32,14 @@ def word(name: str, kind: type[Word]) -> Word | None:
 def number(name: str) -> int | None:
     """A parameter that is a whole number of the size of an id."""
     value = text(name)
-    if value is None:
-        return None
-    if not value.isdecimal() or not value.isascii() or len(value) > 18:
-        abort(400, f"{name} is a whole number.")
-    return int(value)
+    return None if value is None else whole(value, f"{name} is a whole number.")
+
+
+def whole(text: str, otherwise: str) -> int:
+    """A whole number of the size of an id; what is none is answered with 400 and these words."""
+    if not text.isdecimal() or not text.isascii() or len(text) > 18:
+        abort(400, otherwise)
+    return int(text)
 
 
 def posted(name: str, *, limit: int = 2_000) -> str:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from flask import Flask, request, url_for
 from markupsafe import Markup, escape
 
-from dashboard.insight.wording import because
+from dashboard.insight.wording import because, in_zone
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 
@@ -40,13 +40,13 @@ def utc(at: datetime) -> str:
 def local(at: datetime) -> str:
     """For people, in their own zone: ``30 Nov 2026, 15:10:03``; with UTC behind it where the zone is not known."""
     zone = viewer_zone()
-    at = at.astimezone(zone)
+    at = in_zone(at, zone)
     return f"{at.day} {at:%b %Y, %H:%M:%S}" + (" UTC" if zone is UTC else "")
 
 
 def day(at: datetime) -> str:
     """``30 Nov 2026`` in the viewer's zone."""
-    at = at.astimezone(viewer_zone())
+    at = in_zone(at, viewer_zone())
     return f"{at.day} {at:%b %Y}"
 
 

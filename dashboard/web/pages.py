@@ -11,8 +11,8 @@ from flask import Flask, g
 from dashboard.insight.health import Health, judge_health
 from dashboard.ledger.metrics import read_gauges, read_workers
 from dashboard.ledger.tables import Role
-from dashboard.web.permissions import may
-from dashboard.web.state import database, here
+from dashboard.web.permissions import may, may_at_home
+from dashboard.web.state import database, here, home
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Pulse:
     @cached_property
     def _read(self) -> tuple[Health, int]:
         with database().transaction(durable=False) as connection:
-            gauges = read_gauges(connection, here().workspace_id)
+            gauges = read_gauges(connection, home().workspace_id)
             return judge_health(gauges, read_workers(connection)), gauges.held
 
     @property
@@ -64,8 +64,9 @@ def _around() -> dict[str, Any]:
         return {"person": None, "places": (), "may": may, "Role": Role}
     return {
         "person": g.person,
-        "membership": g.membership,
-        "places": [place for place in PLACES if may(place.needs)],
+        "membership": home(),
+        "elsewhere": here() if here() != home() else None,
+        "places": [place for place in PLACES if may_at_home(place.needs)],
         "may": may,
         "Role": Role,
         "pulse": Pulse(),

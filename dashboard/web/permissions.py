@@ -11,7 +11,9 @@ from werkzeug.wrappers import Response
 
 from dashboard.ledger.access import Membership, Person, includes
 from dashboard.ledger.tables import Role
+from dashboard.ledger.trace import workspace_of
 from dashboard.web.login import ask_to_log_in, who
+from dashboard.web.state import database
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -48,7 +50,15 @@ def permission_of(app: Flask, endpoint: str) -> Permission | None:
 
 def may(role: Role) -> bool:
     """True where whoever asks has this role, or a higher one, here. For templates: nothing unusable is shown."""
-    membership: Membership | None = g.get("membership")
+    return _includes(g.get("membership"), role)
+
+
+def may_at_home(role: Role) -> bool:
+    """The same in the workspace that they chose to work in, where that is another one."""
+    return _includes(g.get("home"), role)
+
+
+def _includes(membership: Membership | None, role: Role) -> bool:
     return membership is not None and includes(membership.role, role)
 
 
@@ -80,6 +90,7 @@ def _guard() -> Response | None:
     if somebody is None:
         return ask_to_log_in()
     enter(somebody.person)
+    _follow(somebody.person)
     if not may(permission):
         abort(403)
     return None
@@ -91,4 +102,14 @@ def enter(person: Person) -> None:
     chosen = session.get("workspace")
     # Until they choose: where they may do most.
     highest = max(person.memberships, key=lambda one: list(Role).index(one.role), default=None)
-    g.membership = next((one for one in person.memberships if one.workspace == chosen), highest)
+    g.home = g.membership = next((one for one in person.memberships if one.workspace == chosen), highest)
+
+
+def _follow(person: Person) -> None:
+    """A link to a send is answered in the send's own workspace, where one has a role there; one's choice stays."""
+    send_id = (request.view_args or {}).get("send_id")
+    if send_id is None or len(person.memberships) < 2:
+        return
+    with database().transaction(durable=False) as connection:
+        workspace_id = workspace_of(connection, send_id)
+    g.membership = next((one for one in person.memberships if one.workspace_id == workspace_id), g.home)

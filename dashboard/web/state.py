@@ -47,3 +47,8 @@ def me() -> Person:
 def here() -> Membership:
     """The workspace of this request, and one's role in it. Only in views that need a role."""
     return cast(Membership, g.membership)
+
+
+def home() -> Membership:
+    """The workspace that one chose to work in: that of this request, unless its link leads into another one."""
+    return cast(Membership, g.home)

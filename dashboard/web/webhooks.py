@@ -7,7 +7,8 @@ is kept as a dead letter and answered with 200.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -18,6 +19,7 @@ from dashboard import providers
 from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.dead_letters import REFUSED, refusal
 from dashboard.ledger.events import Told
 from dashboard.log import Action, log
 from dashboard.providers.base import NotAuthentic, ProviderEvent, Unreadable, Webhook
@@ -27,6 +29,11 @@ from dashboard.web.state import database, vault
 
 MAX_BODY = 20_000_000
 """Bytes of one request."""
+
+SET = 250
+"""Events of one transaction: a request may hold many times as many, and its locks must not last."""
+
+Part = TypeVar("Part")
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
 
@@ -83,34 +90,37 @@ def _account(account: str) -> Account | None:
 
 
 def _store(account: Account, webhook: Webhook) -> None:
-    """All of it in one transaction, committed when this returns."""
-    if not webhook.events and not webhook.unreadable:
-        return
-    with database().transaction() as connection:
-        try:
-            with connection.transaction():
-                _ingest(connection, account, webhook.events)
-        except (psycopg.DataError, psycopg.IntegrityError):
-            _ingest_one_by_one(connection, account, webhook.events)
-        for part in webhook.unreadable:
-            _bury(connection, account, part.raw, part.reason)
+    """All of it, in sets, each committed before the next: when this returns, nothing is left that could be lost.
+
+    Where it fails half way, the provider comes again, and what is stored by then is only counted.
+    """
+    for told in _sets(webhook.events):
+        with database().transaction() as connection:
+            _ingest(connection, account, told)
+    for parts in _sets(webhook.unreadable):
+        with database().transaction() as connection:
+            for part in parts:
+                _bury(connection, account, part.raw, part.reason)
+
+
+def _sets(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    return (parts[i : i + SET] for i in range(0, len(parts), SET))
 
 
 def _ingest(connection: Connection, account: Account, told: Sequence[ProviderEvent]) -> None:
-    events.ingest(
-        connection, vault(), workspace_id=account.workspace_id, account_id=account.id,
-        told=[as_told(event) for event in told], received_at=database_now(connection),
-    )  # fmt: skip
-
-
-def _ingest_one_by_one(connection: Connection, account: Account, told: Sequence[ProviderEvent]) -> None:
-    """The database refuses a value of one of them: that one is buried, and the good ones are stored."""
-    for event in told:
-        try:
-            with connection.transaction():
-                _ingest(connection, account, [event])
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
-            _bury(connection, account, event.raw, f"the ledger refused it: {type(error).__name__}")
+    """Store and fold a set. Where the database refuses it, its halves: the bad one is buried and spoils no other."""
+    try:
+        with connection.transaction():
+            events.ingest(
+                connection, vault(), workspace_id=account.workspace_id, account_id=account.id,
+                told=[as_told(event) for event in told], received_at=database_now(connection),
+            )  # fmt: skip
+    except REFUSED as error:
+        if len(told) == 1:
+            _bury(connection, account, told[0].raw, refusal(error))
+            return
+        for half in (told[: len(told) // 2], told[len(told) // 2 :]):
+            _ingest(connection, account, half)
 
 
 def _bury(connection: Connection, account: Account, payload: bytes, reason: str) -> None:

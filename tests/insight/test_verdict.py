@@ -616,6 +616,39 @@ def test_nothing_with_an_unanswered_attempt_is_proved_untaken(factory: Factory) 
             assert verdict(trace, at(3600 * hours)).sureness == CANNOT_TELL
 
 
+def marked(factory: Factory) -> UUID:
+    send = factory.settled("accepted", Reason.MARKED_BY_PERSON, settled=50, attempts=1)
+    factory.attempt(send, finished=32, status="ambiguous", doubted=32)
+    factory.move(send, "accept", "held", "accepted", Reason.MARKED_BY_PERSON, when=50, made_by="person")
+    return send
+
+
+def left(factory: Factory) -> UUID:
+    send = factory.cancelled()
+    factory.attempt(send, finished=32, status="ambiguous", doubted=32)
+    return send
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"),
+    [
+        (Factory.accepted, Cause.SILENT), (Factory.held, Cause.HELD_IN_DOUBT), (Factory.unknown, Cause.UNKNOWN),
+        (marked, Cause.MARKED_ACCEPTED), (left, Cause.MAY_HAVE_LEFT),
+    ],
+)  # fmt: skip
+def test_events_are_promised_only_of_a_provider_that_tells_any(
+    factory: Factory, make: Callable[[Factory], UUID], cause: Cause
+) -> None:
+    send = make(factory)
+    for provider, tells in (("resend", True), ("smtp", False), ("one that is gone", True)):
+        alter(factory, "accounts set provider = %(name)s, key_window = null", name=provider)
+        found = verdict(read(factory, send), at(100))
+        assert found.cause == cause
+        assert ("event of the provider" in found.next) == tells
+        assert found.next.strip() == found.next
+        assert found.next.endswith(".")
+
+
 def test_times_are_told_in_the_zone_of_the_reader(factory: Factory) -> None:
     trace = read(factory, factory.accepted())
     vienna = timezone(timedelta(hours=1))

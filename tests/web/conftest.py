@@ -30,9 +30,9 @@ class Browser:
     client: FlaskClient
     csrf: str = ""
 
-    def get(self, path: str, *, htmx: bool = False) -> TestResponse:
+    def get(self, path: str, *, htmx: bool = False, query: dict[str, str] | None = None) -> TestResponse:
         """Open a page, or ask for a fragment of it."""
-        response = self.client.get(path, headers=HTMX if htmx else {})
+        response = self.client.get(path, query_string=query, headers=HTMX if htmx else {})
         self._remember(response)
         return response
 

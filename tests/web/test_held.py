@@ -6,6 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
+from dashboard.ledger import moves
+from dashboard.ledger.moves import Target, Who
+from dashboard.lifecycle import By, Reason
 from tests.web.conftest import Browser, House
 
 
@@ -86,6 +91,73 @@ def test_a_decision_on_old_evidence_is_refused(house: House) -> None:
         connection.execute("update sendonce.work set evidence = evidence + 1")
     assert send_form(browser, send, hidden, "cancel", "old news") == 409
     assert decide(browser, send, "cancel", "looked again") == 303
+
+
+def test_a_form_decides_only_about_the_send_of_its_own_page(house: House) -> None:
+    send, other = house.factory.held(), house.factory.held()
+    house.commit()
+    browser = house.browser("operator")
+    theirs = form(browser, other)
+    response = browser.post(f"/held/{send}", decision="cancel", reason="because", **theirs)
+    assert response.status_code == 409
+    assert "belongs to another send" in response.text
+    assert house.rows("select count(*) from sendonce.work where state = 'held'") == [(2,)]
+    assert house.rows("select count(*) from sendonce.decisions") == [(0,)]
+
+
+def test_a_form_of_a_hold_that_is_over_decides_nothing_about_the_next_one(house: House) -> None:
+    send = house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000)
+    house.commit()
+    browser = house.browser("operator")
+    stale = form(browser, send)
+    assert decide(browser, send, "resend") == 303
+    with house.database.transaction() as connection:
+        moves.hold(
+            connection, Who(By.RECONCILE), [Target(send_id=send, reason=Reason.KEY_ENDED, waives=("ambiguous",))]
+        )
+    response = browser.post(f"/held/{send}", decision="cancel", reason="because", **stale)
+    assert response.status_code == 409
+    assert "not held any more" in response.text
+    assert house.rows("select state::text from sendonce.work") == [("held",)]
+
+
+@pytest.mark.parametrize("wrong", ["9" * 30, "٣", "-1", "", "1; drop", "9" * 5000])
+def test_a_damaged_form_is_told_so(house: House, wrong: str) -> None:
+    send = house.factory.held()
+    house.commit()
+    browser = house.browser("operator")
+    good = form(browser, send)
+    for name in ("hold_id", "evidence"):
+        response = browser.post(f"/held/{send}", decision="cancel", reason="because", **{**good, name: wrong})
+        assert response.status_code == 400
+    assert house.rows("select state::text from sendonce.work") == [("held",)]
+
+
+@pytest.mark.parametrize("after", ["x", "2026-01-01T00:00:00~1", "2026-01-01T00:00:00+00:00~" + "9" * 30])
+def test_a_damaged_link_to_the_next_page_is_told_so(house: House, after: str) -> None:
+    house.factory.held()
+    house.commit()
+    response = house.browser("operator").get("/held", query={"after": after})
+    assert response.status_code == 400
+    assert "start from the first page" in response.text
+
+
+def test_a_send_that_was_cancelled_while_its_call_ran_is_not_offered_to_be_submitted_again(house: House) -> None:
+    send = house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000)
+    house.factory.connection.execute("update sendonce.work set cancel_reason = 'cancelled_by_person'")
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get(f"/held/{send}").text
+    assert "cancelled while its call was running" in page
+    assert 'value="resend"' not in page
+    assert "It was cancelled before" in browser.get(f"/sends/{send}").text
+    hidden = form(browser, send)
+    refused = browser.post(f"/held/{send}", decision="resend", reason="because", **hidden)
+    assert refused.status_code == 409
+    assert "cannot be submitted again" in refused.text
+    assert house.rows("select state::text from sendonce.work") == [("held",)]
+    assert decide(browser, send, "cancel") == 303
+    assert house.rows("select state::text from sendonce.sends") == [("cancelled",)]
 
 
 def test_a_hold_without_attempt_offers_only_release_or_cancel(house: House) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import UTC, datetime
+
+import pytest
 
 from dashboard.ledger.audit import Action
 from dashboard.lifecycle import EventType
@@ -48,6 +51,27 @@ def test_a_lookup_of_another_workspace_is_not_there(house: House) -> None:
     with house.database.transaction() as connection:
         connection.execute("update sendonce.lookups set workspace_id = gen_random_uuid()")
     assert house.browser("support").get(location).status_code == 404
+
+
+def test_a_damaged_link_to_a_lookup_leads_nowhere(house: House) -> None:
+    assert house.browser("support").get("/lookups/x%00y").status_code == 404
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_times_at_the_ends_of_the_calendar_are_shown_in_any_zone(house: House, zone: str) -> None:
+    end = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    sends = [
+        house.factory.accepted(triggered_at=datetime(1, 1, 1, tzinfo=UTC)),
+        house.factory.accepted(triggered_at=end, due_at=end),
+        house.factory.pending(key="k"),
+    ]
+    house.factory.connection.execute("update sendonce.sends set due_at = %s where key = 'k'", (end,))
+    house.factory.connection.execute("update sendonce.work set due_at = %s, claim_at = %s", (end, end))
+    house.commit()
+    browser = house.browser("admin")
+    browser.client.set_cookie("zone", zone)
+    for path in (*(f"/sends/{send}" for send in sends), "/sends", "/overview", "/operations"):
+        assert browser.get(path).status_code == 200
 
 
 def test_a_search_for_nothing_stays_on_the_first_page(house: House) -> None:

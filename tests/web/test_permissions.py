@@ -7,7 +7,7 @@ from uuid import uuid4
 from dashboard.ledger import access
 from dashboard.ledger.tables import Role
 from dashboard.web.permissions import Open, permission_of
-from tests.web.conftest import House
+from tests.web.conftest import Browser, House
 
 NEEDED = {
     "/": Role.SUPPORT,
@@ -82,17 +82,48 @@ def test_nobody_enters_a_workspace_that_is_not_theirs(house: House) -> None:
     assert house.browser("admin").post("/workspace", workspace="other").status_code == 404
 
 
-def test_a_colleagues_link_leads_to_the_workspace_of_its_send(house: House) -> None:
+def at_first(house: House, login: str, role: Role) -> Browser:
+    """Somebody who works in a second workspace, *First*, with this role there."""
     other = uuid4()
     house.factory.add("workspaces", id=other, name="a-first", title="First")
-    access.put_role(house.factory.connection, user_id=house.people["support"], workspace_id=other, role=Role.SUPPORT)
-    send = house.factory.accepted()
+    access.put_role(house.factory.connection, user_id=house.people[login], workspace_id=other, role=role)
     house.commit()
-    browser = house.browser("support")
-    browser.post("/workspace", workspace="a-first")
-    response = browser.get(f"/sends/{send}")
-    assert response.headers["Location"] == f"/sends/{send}"
-    assert browser.get(f"/sends/{send}").status_code == 200
+    browser = house.browser(login)
+    assert browser.post("/workspace", workspace="a-first").status_code == 303
+    return browser
+
+
+def test_a_colleagues_link_shows_the_send_in_its_workspace_and_ones_own_choice_stays(house: House) -> None:
+    send, held = house.factory.accepted(), house.factory.held()
+    browser = at_first(house, "operator", Role.SUPPORT)
+    page = browser.get(f"/sends/{send}")
+    assert page.status_code == 200
+    assert f"<bdi>ws-{house.workspace}</bdi>" in page.text, "it is said whose send this is"
+    assert "<bdi>First</bdi>" in page.text
+    assert 'href="/held"' not in page.text, "the navigation is that of the workspace one works in"
+    assert browser.post(f"/sends/{send}/address").status_code == 200
+    audited = house.rows("select workspace_id from sendonce.audit where action = 'reveal_address'")
+    assert audited == [(house.workspace,)], "what is done there is on record there"
+    assert browser.get(f"/held/{held}").status_code == 200, "an operator of that workspace"
+    assert str(send) not in browser.get("/sends").text
+    assert "This send belongs to" not in browser.get("/").text
+    assert browser.get("/held").status_code == 403
+
+
+def test_in_the_workspace_of_a_link_one_has_the_role_that_one_has_there(house: House) -> None:
+    held = house.factory.held()
+    browser = at_first(house, "support", Role.ADMIN)
+    assert browser.get("/held").status_code == 200
+    assert browser.get(f"/sends/{held}").status_code == 200
+    assert browser.get(f"/held/{held}").status_code == 403
+
+
+def test_a_link_into_a_workspace_of_others_leads_nowhere(house: House) -> None:
+    send = house.factory.accepted()
+    browser = at_first(house, "support", Role.SUPPORT)
+    house.factory.connection.execute("delete from sendonce.roles where workspace_id = %s", (house.workspace,))
+    house.commit()
+    assert browser.get(f"/sends/{send}").status_code == 404
 
 
 def test_whoever_has_no_role_sees_nothing(house: House) -> None:

@@ -301,6 +301,55 @@ def test_rule_15_an_event_that_the_database_refuses_spoils_no_other(
     assert letter["reason"].startswith("the ledger refused it: ")
 
 
+def test_rule_15_an_event_over_a_limit_of_the_database_or_the_driver_spoils_no_other(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    hook.place.run(
+        "create function refuse() returns trigger language plpgsql as $$ begin if new.event_id = 'long' then"
+        " raise exception 'index row size 2720 exceeds maximum' using errcode = 'program_limit_exceeded'; end if;"
+        " return new; end $$"
+    )
+    hook.place.run("create trigger refuse before insert on sendonce.unmatched for each row execute function refuse()")
+    told = (fact("a"), fact("long", url="u"), fact("b", url="half \ud800"), fact("c", attempt=10**12, url="w"))
+    assert tells(Webhook(events=(*told, fact("d", url="v")))).status_code == 200
+    assert [row["event_id"] for row in hook.place.all("select event_id from sendonce.unmatched order by 1")] == [
+        "a", "d",
+    ]  # fmt: skip
+    reasons = hook.place.all("select reason from sendonce.dead_letters order by id")
+    assert [row["reason"] for row in reasons] == [
+        "the ledger refused it: index row size 2720 exceeds maximum",
+        "the ledger refused it: UnicodeEncodeError",
+        "the ledger refused it: integer out of range",
+    ]
+    hook.place.run("drop trigger refuse on sendonce.unmatched")
+
+
+def test_rule_15_50_000_events_in_one_request_are_stored_but_for_the_bad_ones_before_it_is_answered(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    bad = {777: "\0", 49_999: "\ud800"}
+    told = tuple(fact(f"e{i}", url=f"u{i}{bad.get(i, '')}") for i in range(50_000))
+    broken = tuple(Unreadable(b"part", "no type") for _ in range(1_000))
+    assert tells(Webhook(events=told, unreadable=broken)).status_code == 200
+    assert (hook.place.count("unmatched"), hook.place.count("dead_letters")) == (49_998, 1_002)
+
+
+def test_rule_15_what_a_failure_half_way_left_out_is_stored_when_the_provider_comes_again(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    hook.place.run(
+        "create function refuse() returns trigger language plpgsql as $$ begin if new.event_id = 'e900' then"
+        " raise exception 'no' using errcode = 'disk_full'; end if; return new; end $$"
+    )
+    hook.place.run("create trigger refuse before insert on sendonce.unmatched for each row execute function refuse()")
+    told = Webhook(events=tuple(fact(f"e{i}", url=f"u{i}") for i in range(1_000)))
+    assert tells(told).status_code == 503
+    hook.place.run("drop trigger refuse on sendonce.unmatched")
+    assert tells(told).status_code == 200
+    rows = hook.place.all("select count(*) as n, count(distinct event_id) as ids from sendonce.unmatched")
+    assert rows == [{"n": 1_000, "ids": 1_000}]
+
+
 def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:
     send = hook.send()
     hook.place.send_all("49a3")

@@ -3,7 +3,7 @@ select h.id, h.send_id, h.mailstream, s.key, s.recipient_id, a.id, a.name, a.pro
   w.evidence, w.last_attempt, w.first_attempt_at, w.ambiguous_since, w.settled_after,
   case when not exists (select from sendonce.attempts e where e.send_id = w.send_id and e.status = 'ambiguous'
     and (e.idempotency_key is null or e.endpoint <> a.endpoint)) then w.ambiguous_since + a.key_window end,
-  t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at
+  t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at, w.cancel_reason is not null
 from sendonce.holds h
 join sendonce.work w on w.send_id = h.send_id and w.state = 'held'
 join sendonce.sends s on s.id = h.send_id

@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 
 from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.dead_letters import REFUSED
 from dashboard.ledger.recording import Recorded, record
 from dashboard.ledger.requests import BadRequest, Request, read_request
 from dashboard.ledger.standing import known_mailstreams
@@ -47,14 +48,22 @@ def _unknown() -> Problem:
     return Problem("unknown-mailstream", "There is no such mailstream in the workspace of this token.")
 
 
+def _refused() -> Problem:
+    """Not trouble of ours: the same request would come again for ever."""
+    return Problem("bad-request", "The ledger cannot hold a value of this request.")
+
+
 def record_one(workspace_id: UUID, raw: object) -> Recorded:
-    """Record one request in a transaction of its own; committed when this returns."""
+    """Record one request in a transaction of its own; committed when this returns. Raises :class:`Problem`."""
     while True:
-        with database().transaction() as connection:
-            request = read(connection, workspace_id, [raw])[0]
-            if isinstance(request, Problem):
-                raise request
-            recorded = record(connection, vault(), [request])[0]
+        try:
+            with database().transaction() as connection:
+                request = read(connection, workspace_id, [raw])[0]
+                if isinstance(request, Problem):
+                    raise request
+                recorded = record(connection, vault(), [request])[0]
+        except REFUSED:
+            raise _refused() from None
         if not recorded.gone:
             return recorded
 
@@ -78,7 +87,7 @@ def _record_together(requests: dict[int, Request]) -> dict[int, Recorded | Probl
     try:
         with database().transaction() as connection:
             recorded = record(connection, vault(), list(requests.values()))
-    except (psycopg.errors.LockNotAvailable, psycopg.DataError, psycopg.IntegrityError):
+    except (psycopg.errors.LockNotAvailable, *REFUSED):
         return _record_apart(requests)
     met = dict(zip(requests, recorded, strict=True))
     gone = {i: requests[i] for i, result in met.items() if result.gone}
@@ -97,6 +106,6 @@ def _record_apart(requests: dict[int, Request]) -> dict[int, Recorded | Problem]
             results[i] = busy() if met.gone else met
         except psycopg.errors.LockNotAvailable:
             results[i] = busy()
-        except (psycopg.DataError, psycopg.IntegrityError):
-            results[i] = Problem("bad-request", "The ledger cannot hold a value of this request.")
+        except REFUSED:
+            results[i] = _refused()
     return results

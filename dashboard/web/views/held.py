@@ -8,6 +8,7 @@ from uuid import UUID
 from flask import Blueprint, abort, flash, request, url_for
 from werkzeug.wrappers import Response
 
+from dashboard.insight.judging import tells_events
 from dashboard.insight.verdict import verdict
 from dashboard.ledger.database import database_now
 from dashboard.ledger.holds import Decided, OpenHold, Refused, decide, open_holds
@@ -23,6 +24,8 @@ from dashboard.web.state import database, here, me
 blueprint = Blueprint("held", __name__, url_prefix="/held")
 
 ROWS = 50
+DAMAGED_FORM = "This form is damaged: open the page again, then decide."
+DAMAGED_LINK = "This link to the next page is damaged: start from the first page."
 DONE = {
     Decision.RESEND: "It will be submitted again as soon as a worker is free.",
     Decision.MARK_ACCEPTED: "It counts as accepted and will not be submitted again.",
@@ -59,18 +62,17 @@ def settle(send_id: UUID) -> Response:
         decision = Decision(args.posted("decision"))
     except ValueError:
         return _page(send_id, trouble="Choose what is to become of it.", status=422)
-    hold_id, evidence = (args.posted(name) for name in ("hold_id", "evidence"))
-    if not (hold_id.isdecimal() and evidence.isdecimal()):
-        abort(400)
+    hold_id, evidence = (args.whole(args.posted(name, limit=18), DAMAGED_FORM) for name in ("hold_id", "evidence"))
     with database().transaction() as connection:
         outcome = decide(
             connection,
             workspace_id=here().workspace_id,
-            hold_id=int(hold_id),
+            send_id=send_id,
+            hold_id=hold_id,
             user_id=me().id,
             decision=decision,
             reason=args.posted("reason"),
-            evidence=int(evidence),
+            evidence=evidence,
         )
     match outcome:
         case Decided():
@@ -94,11 +96,13 @@ def _page(send_id: UUID, *, trouble: str | None = None, status: int = 200) -> Re
         "held_one",
         status=status,
         trace=trace,
+        tells_events=tells_events(trace),
         hold=hold,
         verdict=verdict(trace, now.astimezone(viewer_zone())),
         now=now,
         trouble=trouble,
         newer=[near for near in trace.neighbours if near.recorded_at > trace.send.recorded_at],
+        Decision=Decision,
         chosen=request.form.get("decision"),
         reason=request.form.get("reason", ""),
     )
@@ -110,6 +114,9 @@ def _cursor() -> tuple[datetime, int] | None:
         return None
     at, _, hold_id = text.partition("~")
     try:
-        return datetime.fromisoformat(at), int(hold_id)
+        opened_at = datetime.fromisoformat(at)
     except ValueError:
-        abort(400, "This link to the next page is damaged: start from the first page.")
+        abort(400, DAMAGED_LINK)
+    if opened_at.tzinfo is None:
+        abort(400, DAMAGED_LINK)
+    return opened_at, args.whole(hold_id, DAMAGED_LINK)

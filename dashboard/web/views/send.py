@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from flask import Blueprint, abort, session, url_for
+from flask import Blueprint, abort
 from flask import Response as FlaskResponse
-from werkzeug.exceptions import NotFound
 from werkzeug.wrappers import Response
 
 from dashboard.identity import masked
@@ -27,7 +26,7 @@ from dashboard.web import args
 from dashboard.web.formats import viewer_zone
 from dashboard.web.headers import MESSAGE_POLICY
 from dashboard.web.permissions import needs
-from dashboard.web.show import go, show
+from dashboard.web.show import show
 from dashboard.web.state import database, here, me, vault
 
 blueprint = Blueprint("send", __name__, url_prefix="/sends/<uuid:send_id>")
@@ -50,16 +49,7 @@ class Mark:
 @needs(Role.SUPPORT)
 def trace(send_id: UUID) -> Response:
     """The page; htmx asks for its moving part alone while the send is open."""
-    try:
-        return _page(send_id)
-    except NotFound:
-        # A colleague's link leads to the workspace of its send, where that is one of one's own.
-        with database().snapshot() as connection:
-            for other in me().memberships:
-                if read_trace(connection, other.workspace_id, send_id):
-                    session["workspace"] = other.workspace
-                    return go(url_for("send.trace", send_id=send_id))
-        raise
+    return _page(send_id)
 
 
 @blueprint.post("/address")

@@ -22,6 +22,9 @@ SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off
 
 LEFT_OUT = "left out: "
 
+SCHEDULES = "schedules"
+"""The property under which a test records how many schedules it explored."""
+
 SOAK = os.environ.get("SENDONCE_SOAK") == "1"
 """`make soak`: the long forms of the tests."""
 
@@ -92,7 +95,10 @@ def requires_program() -> Callable[[str], str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what was left out, why, and how to get it."""
+    """Say how many schedules were explored; name what was left out, why, and how to get it."""
+    passed = [dict(report.user_properties) for report in terminalreporter.getreports("passed")]
+    if explored := sum(int(str(properties.get(SCHEDULES, 0))) for properties in passed):
+        terminalreporter.write_line(f"Schedules explored without a broken promise: {explored:,}")
     reasons: dict[str, int] = {}
     for report in terminalreporter.getreports("skipped"):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)

@@ -295,8 +295,8 @@ def _settle_refusals(
     late = 0
     for f in rest:
         row = locked.get(f.send_id)
-        if row is None or (f.send_id, f.n) not in told:
-            late += 1  # the send was settled by evidence meanwhile, or this outcome was stored before
+        if row is None or (f.send_id, f.n, f.claim_number) not in told:
+            late += 1  # settled by evidence meanwhile, stored before, or of an attempt whose commit was lost
             continue
         own_claim = row.state is State.CLAIMED and row.claimed_by == who.worker and row.open_attempt == f.n
         if own_claim:
@@ -452,23 +452,26 @@ def tell(
     outcomes: Iterable[tuple[Finished, AttemptStatus]],
     *,
     worker: UUID | None = None,
-) -> set[tuple[UUID, int]]:
-    """Set the status of attempts that are open or ambiguous; with ``worker``, only of its own. Returns which."""
+) -> set[tuple[UUID, int, int]]:
+    """Set the status of attempts that are open or ambiguous; with ``worker``, only of its own. Returns which.
+
+    An attempt is named by its send, its number and its claim: where a commit was lost, another one has its number.
+    """
     columns = transposed(
         [
             (
-                f.send_id, f.n, str(status), f.error_class, f.error_code, f.reason and f.reason[:500], f.phase,
-                f.request_id, f.provider_message_id, f.duration_ms,
+                f.send_id, f.n, f.claim_number, str(status), f.error_class, f.error_code, f.reason and f.reason[:500],
+                f.phase, f.request_id, f.provider_message_id, f.duration_ms,
             )
             for f, status in outcomes
         ],
-        10,
+        11,
     )  # fmt: skip
     names = (
-        "send_id", "n", "status", "error_class", "error_code", "reason", "phase", "request_id", "provider_message_id",
-        "duration_ms",
+        "send_id", "n", "claim_number", "status", "error_class", "error_code", "reason", "phase", "request_id",
+        "provider_message_id", "duration_ms",
     )  # fmt: skip
     rows = run(
         connection, "finish_attempts", **dict(zip(names, columns, strict=True)), settled_by=str(by), worker=worker
     ).fetchall()
-    return {(row[0], row[1]) for row in rows}
+    return {(row[0], row[1], row[2]) for row in rows}

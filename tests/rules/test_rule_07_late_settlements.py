@@ -150,3 +150,18 @@ def test_the_same_outcome_stored_twice_changes_nothing_the_second_time(place: Pl
     hand.finish(second, "accepted", "msg-1")
     assert (state_of(place, send), attempts_of(place, send)) == ("accepted", ["rejected", "accepted"])
     assert place.count("second_message_ids") == 0
+
+
+def test_an_attempt_that_was_lost_with_its_commit_settles_none_that_has_its_number_since(place: Place) -> None:
+    send, hand = ask_one(place), Hand(place)
+    with open_transaction(place, commit=False) as connection:
+        (lost,) = hand.start_in(connection, hand.claim())
+    swept(place)
+    due_now(place)
+    (running,) = hand.start()  # by another lane of the same worker
+    assert (lost.n, running.n) == (1, 1)
+    assert hand.finish(lost, "never_written").late == 1
+    assert (state_of(place, send), attempts_of(place, send)) == ("claimed", ["submitting"])
+    hand.finish(running, "ambiguous")
+    assert hand.finish(lost, "refused").late == 1
+    assert (state_of(place, send), attempts_of(place, send)) == ("unknown", ["ambiguous"])

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from dashboard.ledger import contents
 from dashboard.ledger.database import Connection, run, transposed
+from dashboard.ledger.rendering import CannotRender
 from dashboard.ledger.requests import Request
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Reason, RunBy, State, Verdict
@@ -111,7 +112,7 @@ def _frozen(vault: Vault, request: Request, run_by: RunBy) -> tuple[str | None, 
         return None, (address, None)
     try:
         return None, contents.sealed(vault, request, contents.rendered(request.message))
-    except contents.CannotRender:
+    except CannotRender:
         return Reason.CANNOT_RENDER.value, contents.sealed(vault, request, request.message)
 
 

@@ -34,14 +34,11 @@ def rendered(message: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def sealed(vault: Vault, request: Request, content: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The encrypted address and body of a request, as ``messages`` stores them."""
-    row = request.send_id.bytes
-    body = {**content, "name": request.recipient_name}
-    return (
-        vault.encrypt(request.address.encode(), row),
-        vault.encrypt(_ENCODE(body).encode(), row),
-    )
+def sealed(vault: Vault, request: Request, content: Mapping[str, Any] | None) -> bytes | None:
+    """The encrypted body of a request, as ``messages`` stores it; None where the caller keeps its own content."""
+    if content is None:
+        return None
+    return vault.encrypt(_ENCODE({**content, "name": request.recipient_name}).encode(), request.send_id.bytes)
 
 
 def opened(vault: Vault, send_id: UUID, body: bytes) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _record(
     worker: UUID | None,
 ) -> tuple[list[_Row], int]:
     """Record as one set; where the database refuses the set, one by one, so that one bad row spoils no other."""
-    requests = sorted(requests, key=lambda pair: (pair[1].send_id, pair[0].id))
+    requests = sorted(requests, key=lambda pair: (pair[1].send_id.int, pair[0].id.int))
     try:
         with connection.transaction():
             return _record_set(connection, vault, requests, worker)

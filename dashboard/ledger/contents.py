@@ -14,6 +14,7 @@ from dashboard.ledger.vault import Vault
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ENCODE = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+_DECODE = json.JSONDecoder().decode
 
 
 def rendered(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,5 +44,5 @@ def sealed(vault: Vault, request: Request, content: Mapping[str, Any] | None) ->
 
 def opened(vault: Vault, send_id: UUID, body: bytes) -> dict[str, Any]:
     """A stored body in plain: from, reply_to, subject, text, html, headers, name. Raises vault.Unreadable."""
-    content: dict[str, Any] = json.loads(vault.decrypt(body, send_id.bytes))
+    content: dict[str, Any] = _DECODE(vault.decrypt(body, send_id.bytes).decode())
     return content

@@ -56,11 +56,11 @@ def fingerprint(message: Mapping[str, object], recipient_id: str) -> bytes:
 
     Absent and null fields are alike. Raises ValueError for what JSON cannot hold (NaN, lone surrogates, huge integers).
     """
-    seen: dict[str, object] = {}
-    for name in SEEN_BY_RECIPIENT:
-        value = message.get(name)
-        if value is not None and value != {} and value != []:
-            seen[name] = value
+    seen = {
+        name: value
+        for name, value in message.items()
+        if name in SEEN_BY_RECIPIENT and value is not None and value != {} and value != []
+    }
     seen["recipient_id"] = recipient_id
     return hashlib.sha256(canonical_json(seen)).digest()
 
@@ -78,7 +78,9 @@ def canonical_json(value: dict[str, object]) -> bytes:
         raise ValueError(f"the message cannot be written as canonical JSON: {error}") from None
 
 
-_ENCODE_SORTED = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_ENCODE_SORTED = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")
+).encode
 _SAFE_INTEGER = 2**53 - 1
 
 
@@ -89,7 +91,10 @@ def _plain(value: object) -> bool:
     if kind is int:
         return -_SAFE_INTEGER <= value <= _SAFE_INTEGER  # type: ignore[operator]  # it is an int
     if kind is dict:
-        return all(type(name) is str and name.isascii() for name in value) and all(map(_plain, value.values()))  # type: ignore[attr-defined]
+        for name, item in value.items():  # type: ignore[attr-defined]  # it is a dict
+            if type(name) is not str or not name.isascii() or (type(item) is not str and not _plain(item)):
+                return False
+        return True
     return kind is list and all(map(_plain, value))  # type: ignore[call-overload]
 
 

@@ -17,6 +17,12 @@ ACCOUNT_PAUSE = timedelta(minutes=5)
 
 def as_finished(started: Started, outcome: Outcome, duration_ms: int) -> Finished:
     """The outcome of a started attempt in the ledger's words. ``duration_ms``: of the call itself."""
+    if isinstance(outcome, Accepted):  # nearly always: without the detour over a dictionary
+        return Finished(
+            started.send_id, started.n, started.claim_number, started.account_id, "accepted",
+            provider_message_id=_storable(outcome.provider_message_id), request_id=_storable(outcome.request_id),
+            duration_ms=duration_ms,
+        )  # fmt: skip
     return Finished(
         send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
         duration_ms=duration_ms, **{name: _storable(fact) for name, fact in _facts(outcome).items()},
@@ -30,13 +36,8 @@ def _storable(fact: Any) -> Any:
     return fact.replace("\0", "").encode(errors="replace").decode()[:LONGEST]
 
 
-def _facts(outcome: Outcome) -> dict[str, Any]:
+def _facts(outcome: Ambiguous | NeverWritten | Rejected) -> dict[str, Any]:
     match outcome:
-        case Accepted():
-            return {
-                "kind": "accepted", "provider_message_id": outcome.provider_message_id,
-                "request_id": outcome.request_id,
-            }  # fmt: skip
         case Ambiguous():
             return {
                 "kind": "ambiguous", "error_class": outcome.error_class, "error_code": outcome.error_code,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from dashboard.ledger import acceptance, events, moves, work
@@ -36,9 +36,11 @@ class Windows:
     margin: timedelta = timedelta(seconds=15)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A committed attempt, ready to be submitted once its transaction is committed."""
+class Started(NamedTuple):
+    """A committed attempt, ready to be submitted once its transaction is committed.
+
+    A tuple, as all that is made once for every send: a frozen dataclass takes four times as long to make.
+    """
 
     send_id: UUID
     n: int
@@ -62,7 +64,7 @@ def start(
 
     The caller may submit what is returned only after the transaction is known to be committed.
     """
-    ids = sorted(claim.send_id for claim in claims)
+    ids = [claim.send_id for claim in claims]
     work.only_lock(connection, ids)
     events.rematch(connection, send_ids=ids)
     numbers = {claim.send_id: claim.number for claim in claims}
@@ -77,8 +79,7 @@ def start(
     return _insert(connection, worker, allowed, windows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Examined:
+class _Examined(NamedTuple):
     send_id: UUID
     claim_number: int
     n: int
@@ -190,8 +191,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(NamedTuple):
     """What one call came to, in the ledger's words."""
 
     send_id: UUID

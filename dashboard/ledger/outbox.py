@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from dashboard.ledger.database import Connection, run
@@ -32,8 +33,7 @@ class Relayed:
     dead: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     position: int
     id: UUID
     send_id: UUID
@@ -41,6 +41,7 @@ class _Row:
     asked_at: datetime | None
     source: str
     request: str
+    """JSON, not read yet: what Python cannot read must spoil its own row alone."""
 
 
 def relay(connection: Connection, vault: Vault, *, limit: int, worker: UUID | None = None) -> Relayed:
@@ -98,7 +99,7 @@ def _record(
     worker: UUID | None,
 ) -> tuple[list[_Row], int]:
     """Record as one set; where the database refuses the set, one by one, so that one bad row spoils no other."""
-    requests = sorted(requests, key=lambda pair: (pair[1].send_id, pair[0].id))
+    requests = sorted(requests, key=lambda pair: (pair[1].send_id.int, pair[0].id.int))
     try:
         with connection.transaction():
             return _record_set(connection, vault, requests, worker)

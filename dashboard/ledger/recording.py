@@ -6,21 +6,22 @@ The only way into the ledger. The relay, the API, ``send_once`` and files all co
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from dashboard.ledger import contents
 from dashboard.ledger.database import Connection, run, transposed
+from dashboard.ledger.rendering import CannotRender
 from dashboard.ledger.requests import Request
 from dashboard.ledger.retention import keyed
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Reason, RunBy, State, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """What one delivery met. ``gone``: the row it met vanished meanwhile; deliver it again."""
 
     send_id: UUID
@@ -58,68 +59,69 @@ def record(
     Waits for other transactions that record the same keys. New sends are inserted in the order of their ids, so that
     two recorders never wait for each other in a circle.
     """
-    in_order = sorted(range(len(requests)), key=lambda i: (requests[i].send_id, i))
+    in_order = sorted(range(len(requests)), key=lambda i: (requests[i].send_id.int, i))
     first: dict[UUID, int] = {}
     for i in in_order:
         first.setdefault(requests[i].send_id, i)
     new = _insert(connection, vault, [requests[i] for i in first.values()], run_by)
-    won = {i for send_id, i in first.items() if send_id in new}
     results: dict[int, Recorded] = {
-        i: Recorded(requests[i].send_id, Verdict.WON, new[requests[i].send_id]) for i in won
+        first[send_id]: Recorded(send_id, Verdict.WON, state) for send_id, state in new.items()
     }
-    results |= _record_later(connection, vault, [(i, requests[i]) for i in in_order if i not in won], worker)
+    results |= _record_later(connection, vault, [(i, requests[i]) for i in in_order if i not in results], worker)
     return [results[i] for i in range(len(requests))]
 
 
 def _insert(connection: Connection, vault: Vault, proposals: Sequence[Request], run_by: RunBy) -> dict[UUID, State]:
     """Insert what is new among the proposals, sorted by id. Returns the new ids with their first state."""
-    rows, sealed = [], {}
-    for request in proposals:
-        problem, parts = _frozen(vault, request, run_by)
-        sealed[request.send_id] = parts
-        rows.append(
-            (
-                request.send_id, request.workspace_id, request.mailstream, request.key, request.recipient_id,
-                vault.lookup(request.address) if request.address else None, request.fingerprint, request.outbox_id,
-                str(run_by), problem, request.source, request.trigger_type, request.trigger_id, request.triggered_at,
-                json.dumps(request.metadata) if request.metadata else None, request.asked_at, request.not_before,
-            )
-        )  # fmt: skip
-    columns = transposed(rows, len(_SEND_COLUMNS))
-    inserted = run(connection, "insert_sends", **dict(zip(_SEND_COLUMNS, columns, strict=True))).fetchall()
-    ids = sorted(row[0] for row in inserted)
-    if ids:
-        addresses, bodies = transposed([sealed[send_id] for send_id in ids], 2)
-        run(connection, "insert_work", id=ids, address=addresses, body=bodies)
-        by_id = {request.send_id: request for request in proposals}
-        mark_dirty(
+    frozen = [_frozen(r, run_by) for r in proposals]
+    inserted = run(
+        connection,
+        "insert_sends",
+        id=[r.send_id for r in proposals],
+        workspace_id=[r.workspace_id for r in proposals],
+        mailstream=[r.mailstream for r in proposals],
+        key=[r.key for r in proposals],
+        recipient_id=[r.recipient_id for r in proposals],
+        address_lookup=[vault.lookup(r.address) if r.address else None for r in proposals],
+        fingerprint=[r.fingerprint for r in proposals],
+        outbox_id=[r.outbox_id for r in proposals],
+        problem=[f.problem for f in frozen],
+        source=[r.source for r in proposals],
+        trigger_type=[r.trigger_type for r in proposals],
+        trigger_id=[r.trigger_id for r in proposals],
+        triggered_at=[r.triggered_at for r in proposals],
+        metadata=[json.dumps(r.metadata) if r.metadata else None for r in proposals],
+        asked_at=[r.asked_at for r in proposals],
+        not_before=[r.not_before for r in proposals],
+        run_by=str(run_by),
+    ).fetchall()
+    ids = {row[0].int for row in inserted}  # numbers: comparing two UUIDs is a call each time
+    new = [(r, f) for r, f in zip(proposals, frozen, strict=True) if r.send_id.int in ids]
+    if new:
+        run(
             connection,
-            [(by_id[i].workspace_id, by_id[i].mailstream, t) for i in ids for t in _minutes_touched(by_id[i])],
+            "insert_work",
+            id=[r.send_id for r, _ in new],
+            address=[vault.encrypt(r.address.encode(), r.send_id.bytes) if r.address else None for r, _ in new],
+            body=[contents.sealed(vault, r, f.content) for r, f in new],
         )
-    failed = {row[0] for row in rows if row[9] is not None}
-    return {send_id: State.FAILED if send_id in failed else State.PENDING for send_id in ids}
+    return {r.send_id: State.FAILED if f.problem else State.PENDING for r, f in new}
 
 
-_SEND_COLUMNS = (
-    "id", "workspace_id", "mailstream", "key", "recipient_id", "address_lookup", "fingerprint", "outbox_id", "run_by",
-    "problem", "source", "trigger_type", "trigger_id", "triggered_at", "metadata", "asked_at", "not_before",
-)  # fmt: skip
+class _Frozen(NamedTuple):
+    problem: str | None
+    """Why it cannot be rendered; ``content`` is as it came then."""
+    content: Mapping[str, Any] | None
+    """None where the caller keeps its own content."""
 
 
-def _frozen(vault: Vault, request: Request, run_by: RunBy) -> tuple[str | None, tuple[bytes | None, bytes | None]]:
-    """Why it cannot be rendered, if so, and its encrypted address and body."""
-    if run_by is RunBy.CALLER:  # the caller keeps its own content
-        address = vault.encrypt(request.address.encode(), request.send_id.bytes) if request.address else None
-        return None, (address, None)
+def _frozen(request: Request, run_by: RunBy) -> _Frozen:
+    if run_by is RunBy.CALLER:
+        return _Frozen(None, None)
     try:
-        return None, contents.sealed(vault, request, contents.rendered(request.message))
-    except contents.CannotRender:
-        return Reason.CANNOT_RENDER.value, contents.sealed(vault, request, request.message)
-
-
-def _minutes_touched(request: Request) -> tuple[datetime | None, ...]:
-    """When it was recorded (now), and when it is due."""
-    return None, max(request.not_before or request.asked_at, request.asked_at)
+        return _Frozen(None, contents.rendered(request.message))
+    except CannotRender:
+        return _Frozen(Reason.CANNOT_RENDER.value, request.message)
 
 
 def mark_dirty(connection: Connection, touched: Sequence[tuple[UUID, str, datetime | None]]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from dashboard import identity
@@ -35,9 +34,11 @@ class BadRequest(ValueError):
         self.problem = problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One checked request. ``message`` is as it came; it is rendered when it is recorded."""
+class Request(NamedTuple):
+    """One checked request. ``message`` is as it came; it is rendered when it is recorded.
+
+    A tuple: one is made for every row of the outbox, and a frozen dataclass takes four times as long to make.
+    """
 
     workspace_id: UUID
     mailstream: str
@@ -45,16 +46,16 @@ class Request:
     send_id: UUID
     recipient_id: str
     address: str
-    recipient_name: str | None = None
     trigger_type: str
     trigger_id: str
-    triggered_at: datetime | None = None
     message: Mapping[str, Any]
     fingerprint: bytes
-    not_before: datetime | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    source: str = "outbox"
+    source: str
     asked_at: datetime
+    triggered_at: datetime | None = None
+    recipient_name: str | None = None
+    not_before: datetime | None = None
+    metadata: Mapping[str, str] | None = None
     outbox_id: UUID | None = None
 
 

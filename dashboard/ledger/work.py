@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from dashboard.ledger.database import Connection, Row, run, transposed
@@ -14,8 +15,7 @@ BULK_SHARE = 10
 """One in this many places is kept for the bulk classes, so that a flood of urgent mail never starves them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One worker's temporary ownership of one send."""
 
     send_id: UUID

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import psycopg
+import pytest
 from psycopg.types.json import Jsonb
 
 from dashboard.identity import send_id
@@ -113,6 +116,17 @@ def test_a_row_that_cannot_be_read_becomes_a_dead_letter_and_holds_nobody_up(pla
     assert relay(place) == Relayed(taken=5, won=2, dead=3)
     assert (place.count("outbox"), place.count("sends"), place.count("dead_letters")) == (0, 2, 3)
     assert relay(place) == Relayed()
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "[" * 2_000 + "]" * 2_000], ids=["many digits", "deep"])
+def test_a_row_with_json_that_only_the_database_can_read_becomes_a_dead_letter(place: Place, value: str) -> None:
+    enqueue(place, "before")
+    asked = json.dumps(body("strange", metadata={"n": "here"})).replace('"here"', value)
+    place.run("select sendonce.enqueue(%s::jsonb)", asked)
+    enqueue(place, "after")
+    assert relay(place) == Relayed(taken=3, won=2, dead=1)
+    assert place.one("select reason from sendonce.dead_letters")["reason"].startswith("request: ")
+    assert place.count("outbox") == 0
 
 
 def test_a_row_of_a_mailstream_that_is_gone_becomes_a_dead_letter_and_no_send_without_work(place: Place) -> None:

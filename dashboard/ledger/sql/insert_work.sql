@@ -1,4 +1,5 @@
 -- Open the new sends of this transaction: their work rows and messages. A send that failed to render gets no work row.
+-- The roll-ups of the minutes in which they are recorded and due must be made again.
 with new as (
   select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body
   from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[]) as p (id, address, body)
@@ -17,6 +18,10 @@ with new as (
   select n.id, n.workspace_id, 'record', 'failed',
     case n.source when 'api' then 'api' else 'relay' end::sendonce.made_by, 'cannot_render'
   from new n where n.state = 'failed'
+), dirtied as (
+  insert into sendonce.dirty (workspace_id, mailstream, minute)
+  select distinct n.workspace_id, n.mailstream, date_trunc('minute', t)
+  from new n cross join lateral (values (n.due_at), (now())) v (t)
 )
 insert into sendonce.messages (send_id, address, body)
 select id, address, body from new where address is not null

@@ -1,0 +1,82 @@
+"""Whatever a text holds, its short cuts give what Jinja's sandbox gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from dashboard.ledger.contents import rendered
+from dashboard.ledger.rendering import CannotRender, render
+
+NAMES = ["name", "order", "total", "self", "range", "loop", "größe"]
+
+texts = st.lists(
+    st.one_of(
+        st.sampled_from(["\n", "\r\n", "\r", "\u2028", " ", "<b>", "&", "%", "%s"]),
+        st.sampled_from(["{", "}", "}}", "%}", "{{", "{#", "{%"]),
+        st.text(max_size=5),
+        st.sampled_from(NAMES).map("{{{{ {} }}}}".format),
+        st.sampled_from(NAMES).map("{{{{- {} -}}}}".format),
+        st.sampled_from([
+            "{# a remark #}", "{{ 'a word' }}", "{{ 1.50 }}", "{{ none }}", "{{ name|upper }}", "{{ order.id }}",
+            "{% if name %}", "{% else %}", "{% endif %}", "{% set order = 1 %}", "{% raw %}{{ name }}{% endraw %}",
+            "{% for name in 'ab' %}{{ name }}{% endfor %}", "{{ name ~ order }}", "{{ name.__class__ }}",
+            "{%- if 1 -%}", "{{ absent.part }}",
+            "{% block total %}{{ total }}{% endblock %}",
+        ]),
+    ),
+    max_size=6,
+).map("".join)  # fmt: skip
+
+variables = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just("<a & 'b'>")),
+        lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=2), inner, max_size=2)),
+        max_leaves=3,
+    ),
+)
+
+
+@given(source=texts, variables=variables, html=st.booleans())
+@example(source="100 %, {{ name }}{{ name }}\r\n\n", variables={"name": "%s"}, html=False)
+@example(source="<p>{{ name }}</p>", variables={"name": "<b>"}, html=True)
+@example(source="{{ name }} {{ order }}", variables={"name": 1}, html=False)
+@example(source="{{ range }}", variables={}, html=True)
+def test_a_text_is_rendered_as_by_the_sandbox(source: str, variables: dict[str, Any], html: bool) -> None:
+    assert _ours(source, variables, html) == _as_the_sandbox_does(source, variables, html)
+
+
+def _ours(source: str, variables: dict[str, Any], html: bool) -> str:
+    try:
+        return render(source, variables, html=html)
+    except CannotRender as error:
+        return f"cannot: {error}"
+
+
+def _as_the_sandbox_does(source: str, variables: dict[str, Any], html: bool) -> str:
+    sandbox = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=html)
+    try:
+        return sandbox.from_string(source).render(variables)
+    except TemplateError as error:
+        return f"cannot: {error.message}"
+
+
+def test_a_text_of_a_message_without_variables_is_taken_as_it_is() -> None:
+    message = {"from": "a@example.com", "subject": "{{ s }}", "text": "{{ t }}\r\n", "html": "{% h %}"}
+    assert rendered(message) == message | {"reply_to": None, "headers": {}}
+
+
+@pytest.mark.parametrize(("source", "reason"), [
+    ("{{ absent }}", "'absent' is undefined"), ("{{ absent }} {{ name|upper }}", "'absent' is undefined"),
+    ("{{ huge }}", "ValueError while rendering"), ("{{ huge|string }}", "ValueError while rendering"),
+])  # fmt: skip
+def test_what_cannot_be_rendered_says_why_without_a_value(source: str, reason: str) -> None:
+    with pytest.raises(CannotRender) as refused:
+        render(source, {"name": "Ada", "huge": 10**5000}, html=False)
+    assert str(refused.value) == reason

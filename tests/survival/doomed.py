@@ -1,6 +1,7 @@
-"""``sendonce`` in a process that is killed at one step of its work, for tests only: ``python doomed.py worker``.
+"""``sendonce`` in a process that is killed, or frozen, at one step of its work: ``python doomed.py worker``. For tests.
 
-SENDONCE_DIES_AT names the step. It is the real command: the functions of the product that take the steps are wrapped
+SENDONCE_DIES_AT names the step; SENDONCE_FREEZES_AT one at which it stops as under SIGSTOP, once, and goes on when it
+is woken. It is the real command: the functions of the product that take the steps are wrapped
 here before it begins, so that the product itself knows nothing of its death. ``before NAME`` kills the process inside
 the transaction of that step, all its statements done; ``after NAME`` directly after its COMMIT was answered. ``before
 submit`` is the moment before a call, ``after submit`` the moment when its answer is there and stored nowhere.
@@ -38,14 +39,23 @@ def die() -> NoReturn:
     raise AssertionError("nobody survives this")
 
 
-def doom(moment: str, step: str) -> None:
+def freeze() -> None:
+    """All threads stop here until somebody wakes the process. Only once."""
+    if frozen.acquire(blocking=False):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+frozen = threading.Lock()
+
+
+def doom(moment: str, step: str, end: Callable[[], object]) -> None:
     """Arrange the end."""
     if step == "submit":
-        _doom_the_call(moment)
+        _doom_the_call(moment, end)
     elif moment == "before":
-        _wrap(step, die)
+        _wrap(step, end)
     else:
-        _doom_the_commit(step)
+        _doom_the_commit(step, end)
 
 
 def _wrap(step: str, done: Callable[[], object]) -> None:
@@ -62,7 +72,7 @@ def _wrap(step: str, done: Callable[[], object]) -> None:
     setattr(owner, name, acted)
 
 
-def _doom_the_commit(step: str) -> None:
+def _doom_the_commit(step: str, end: Callable[[], object]) -> None:
     here = threading.local()
     _wrap(step, lambda: setattr(here, "doomed", True))
     transaction = Database.transaction
@@ -72,22 +82,28 @@ def _doom_the_commit(step: str) -> None:
         with transaction(database, durable=durable) as connection:
             yield connection
         if getattr(here, "doomed", False):
-            die()
+            here.doomed = False
+            end()
 
     Database.transaction = watched  # type: ignore[method-assign]
 
 
-def _doom_the_call(moment: str) -> None:
+def _doom_the_call(moment: str, end: Callable[[], object]) -> None:
     submit = Submitter.submit
 
     def submitted(*arguments: Any) -> Any:
         if moment == "after":
-            submit(*arguments)
-        die()
+            outcome = submit(*arguments)
+            end()
+            return outcome
+        end()
+        return submit(*arguments)
 
     Submitter.submit = submitted  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
-    doom(*os.environ["SENDONCE_DIES_AT"].split())
+    for variable, end in (("SENDONCE_DIES_AT", die), ("SENDONCE_FREEZES_AT", freeze)):
+        if variable in os.environ:
+            doom(*os.environ[variable].split(), end)
     main()

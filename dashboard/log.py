@@ -25,6 +25,7 @@ class Action(StrEnum):
     LIBRARY = "library"
     DATABASE_UNREACHABLE = "database_unreachable"
     SENDING_OFF = "sending_off"
+    FAILED_OVER = "failed_over"
     # operations
     MIGRATED = "migrated"
     DEMO_STARTED = "demo_started"

@@ -23,6 +23,8 @@ class Program:
 
 PROGRAMS = {
     "chromium": Program(("chromium", "chromium-browser", "google-chrome"), ("chromium", "fonts-dejavu-core")),
+    # Debian keeps it where an ordinary user's PATH does not lead.
+    "pgbouncer": Program(("pgbouncer", "/usr/sbin/pgbouncer"), ("pgbouncer",)),
 }
 
 

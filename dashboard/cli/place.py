@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from uuid import UUID
 
 import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.options import example
 from dashboard.ledger import place as places
+from dashboard.ledger import standby
 from dashboard.ledger.access import find_person
 from dashboard.ledger.database import Connection, Database
 from dashboard.settings import Settings, read_settings
@@ -49,12 +51,42 @@ def adopt(login: str, reason: str, yes: bool) -> int | None:
     if not yes:
         click.confirm("Adopt this place?", abort=True)
     with _ledger(settings) as connection:
-        person = find_person(connection, login)
-        if person is None:
-            raise Mistake(f"nobody has the login {login!r}; see: sendonce user list")
-        held = places.adopt_place(connection, settings.environment, user_id=person.id, reason=reason)
+        person = _person(connection, login)
+        held = places.adopt_place(connection, settings.environment, user_id=person, reason=reason)
     click.echo(f"Adopted. {held} sends are held; sending is on.")
     return None
+
+
+@place.command("standby", epilog=example("sendonce place standby db2 --user ada --reason 'failover by itself'"))
+@click.argument("name")
+@click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
+@click.option("--reason", required=True, help="Why; it stands in the audit log.")
+def declare_standby(name: str, login: str, reason: str) -> None:
+    """Let the synchronous standby NAME (its cluster_name) go on sending by itself after a failover.
+
+    It must be in force now. From then on nothing is confirmed that it does not have; nothing is sent for some minutes
+    while it is away.
+    """
+    with _ledger(read_settings(os.environ)) as connection:
+        standby.declare(connection, name, user_id=_person(connection, login), reason=reason)
+    click.echo(f"Declared. When {name} is promoted, it sends without being asked, and needs a declaration anew.")
+
+
+@place.command("no-standby", epilog=example("sendonce place no-standby --user ada --reason 'db2 is being replaced'"))
+@click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
+@click.option("--reason", required=True, help="Why; it stands in the audit log.")
+def withdraw_standby(login: str, reason: str) -> None:
+    """Withdraw the declaration. Do it before the standby is taken away, or synchronous_standby_names changed."""
+    with _ledger(read_settings(os.environ)) as connection:
+        name = standby.withdraw(connection, user_id=_person(connection, login), reason=reason)
+    click.echo(f"Withdrawn. When {name} is promoted, sending is off until a person adopts the place.")
+
+
+def _person(connection: Connection, login: str) -> UUID:
+    person = find_person(connection, login)
+    if person is None:
+        raise Mistake(f"nobody has the login {login!r}; see: sendonce user list")
+    return person.id
 
 
 def _show(connection: Connection, environment: str) -> int:
@@ -63,6 +95,9 @@ def _show(connection: Connection, environment: str) -> int:
         click.echo(f"{field.name.replace('_', ' ') + ':':20}{getattr(here, field.name) or 'unknown'}")
     for name in here.unknown:
         click.echo(f"The {name} is not compared: the database role may not ask for it.")
+    if declared := standby.declared(connection):
+        told = "in force" if declared.in_force else "not in force"
+        click.echo(f"{'standby:':20}{declared.name}, {told}, last seen so at {declared.seen_at:%Y-%m-%d %H:%M:%S} UTC")
     if remembered is None:
         click.echo("No worker has started on this ledger yet; the first one writes its place down.")
         return 0
@@ -88,7 +123,7 @@ def _ledger(settings: Settings) -> Iterator[Connection]:
     try:
         with database.transaction() as connection:
             yield connection
-    except places.CannotAdopt as refusal:
+    except (places.CannotAdopt, standby.NotInForce) as refusal:
         raise Mistake(str(refusal)) from None
     finally:
         database.close()

@@ -44,6 +44,9 @@ class Action(StrEnum):
     PAUSE_STREAM = "pause_stream"
     RESUME_STREAM = "resume_stream"
     ADOPT_PLACE = "adopt_place"  # the ledger was moved, and a person answers for it (``place.adopt_place``)
+    CARRY_ON = "carry_on"  # by Sendonce itself, after the failover to a declared standby (``standby.py``)
+    DECLARE_STANDBY = "declare_standby"
+    WITHDRAW_STANDBY = "withdraw_standby"
 
 
 OF_SENDS = frozenset(
@@ -55,7 +58,7 @@ OF_SENDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the audit log. ``who`` is a login, a token's name, or None for the command line."""
+    """One row of the audit log. ``who``: a login, a token's name, or None for the command line and Sendonce itself."""
 
     id: int
     at: datetime

@@ -1,7 +1,8 @@
-"""How the ledger is reached: one pool, transactions that mean what they say, named statements, wake-ups.
+"""How the ledger is reached: one pool, transactions that mean what they say, named statements.
 
-Statements are psycopg's own (server-side prepared, arrays bound in binary): on the hot path every row object costs.
-SQLAlchemy Core composes the reads in which filters combine (``search.py``, ``metrics.py``) and owns the pool.
+Statements are psycopg's own (prepared where the server itself answers, arrays bound in binary): on the hot path every
+row object costs. SQLAlchemy Core composes the reads in which filters combine (``search.py``, ``metrics.py``) and owns
+the pool.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
@@ -28,8 +29,11 @@ Row = tuple[Any, ...]
 LOCK_TIMEOUT_MS = 5_000
 """Shorter than the margin of a lease: a transaction that waits for a lock must not outlive its claim (DESIGN §5.9)."""
 
-CHANNEL = "sendonce"
-"""NOTIFY channel on which workers are woken. A wake-up only: nothing is lost when it does not come."""
+STANDBY_LEASE = timedelta(minutes=6)
+"""So long after a declared standby was last seen in force no durable transaction is confirmed without it."""
+
+STANDBY_PATIENCE = 5.0
+"""Seconds after a commit in which the declared standby must have it."""
 
 
 class NotCommitted(Exception):
@@ -50,27 +54,35 @@ class Database:
             pool_size=pool_size,
             max_overflow=4,
             pool_pre_ping=ping,
-            isolation_level="READ COMMITTED",
         )
 
     def connect(self) -> Connection:
-        """A new connection outside the pool, set up as the ledger wants it."""
-        return psycopg.connect(
-            self.url,
-            application_name=self._application_name,
-            prepare_threshold=0,
-            options=f"-c timezone=UTC -c lock_timeout={LOCK_TIMEOUT_MS} -c plan_cache_mode=force_generic_plan"
-            " -c default_transaction_isolation=read\\ committed",
+        """A new connection outside the pool.
+
+        Behind PgBouncer in transaction mode each transaction may have another session of the server. So nothing that
+        the ledger relies on is a setting of the session (each transaction begins with its own), and statements are
+        prepared only where the session that answers is the one that was greeted.
+        """
+        connection = psycopg.connect(
+            self.url, application_name=self._application_name, autocommit=True, prepare_threshold=None
         )
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        answering = connection.execute("select pg_backend_pid()").fetchone()
+        if answering == (connection.info.backend_pid,):  # a pooler makes up a process of its own
+            connection.prepare_threshold = 0
+        connection.autocommit = False
+        return connection
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
         """A transaction: committed at the end, rolled back on an exception.
 
         With ``durable`` (all writes that something outside is done after) the commit waits for the disk, and for the
-        synchronous standby where there is one, whatever the server's default is.
+        synchronous standby where there is one, whatever the server's default is; where one is declared, it is asked
+        whether it has it (``standby.py``).
 
-        Raises :class:`NotCommitted` where the server answered the COMMIT with anything but a plain yes.
+        Raises :class:`NotCommitted` where the server answered the COMMIT with anything but a plain yes, or the declared
+        standby does not have it.
         """
         with self._transaction(DURABLE if durable else BY_INDEX, durable=durable) as connection:
             yield connection
@@ -78,11 +90,11 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """A read-only transaction in which all statements see the same moment."""
-        with self._transaction(SNAPSHOT, durable=False) as connection:
+        with self._transaction(SNAPSHOT, _SESSION, durable=False) as connection:
             yield connection
 
     @contextmanager
-    def _transaction(self, beginning: LiteralString, *, durable: bool) -> Iterator[Connection]:
+    def _transaction(self, *beginning: LiteralString, durable: bool) -> Iterator[Connection]:
         pooled = self.engine.raw_connection()
         connection = cast(Connection, pooled.driver_connection)
         notices: list[str] = []
@@ -91,7 +103,9 @@ class Database:
             notices.append(diagnostic.message_primary or "")
 
         try:
-            connection.execute(beginning)
+            for opening in beginning:
+                connection.execute(opening)
+            standby = connection.execute(TO_CONFIRM, [STANDBY_LEASE]).fetchone() if durable else None
             yield connection
             if connection.pgconn.transaction_status == pq.TransactionStatus.INERROR:
                 raise NotCommitted("the transaction had failed before")
@@ -103,6 +117,8 @@ class Database:
             if durable and notices:
                 # A commit that was cancelled while it waited for a standby still answers success, with a warning.
                 raise NotCommitted(notices[0])
+            if standby is not None:
+                _wait_for_standby(connection, standby[0])
         except BaseException:
             try:
                 connection.rollback()
@@ -117,8 +133,14 @@ class Database:
         self.engine.dispose()
 
 
-BY_INDEX = (
-    "select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),"
+_SESSION = (
+    f"select set_config('lock_timeout', '{LOCK_TIMEOUT_MS}', true), set_config('TimeZone', 'UTC', true),"
+    " set_config('plan_cache_mode', 'force_generic_plan', true)"
+)
+"""What elsewhere would be settings of the session, for one transaction."""
+
+BY_INDEX = _SESSION + (
+    ", set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),"
     " set_config('enable_mergejoin', 'off', true)"
 )
 """A statement here takes some hundred ids to their rows. Planned while a table was still small, and kept, it would read
@@ -130,6 +152,34 @@ DURABLE = BY_INDEX + (
     ", case when current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
     " then set_config('synchronous_commit', 'on', true) end"
 )
+
+TO_CONFIRM = """
+select value ->> 'name' from sendonce.settings
+where name = 'standby' and value ->> 'name' <> current_setting('cluster_name') and changed_at + %s > now()
+  and not exists (select from sendonce.settings where name = 'sending_off')
+"""
+"""The standby that must have what is committed: the one that is declared and may carry on without a person. None on a
+ledger that has moved: on that standby itself when it is promoted, or on a restored copy."""
+
+
+def _wait_for_standby(connection: Connection, name: str) -> None:
+    """Return when this standby has what is committed so far on its disk. Raises :class:`NotCommitted`."""
+    connection.autocommit = True
+    try:
+        (here,) = connection.execute("select pg_current_wal_flush_lsn()").fetchone() or (None,)
+        until = time.monotonic() + STANDBY_PATIENCE
+        while (
+            connection.execute(
+                "select from pg_stat_replication where application_name = %s and flush_lsn >= %s::pg_lsn", (name, here)
+            ).rowcount
+            != 1
+        ):
+            if time.monotonic() > until:
+                raise NotCommitted("the declared standby does not have it")
+            time.sleep(0.001)
+    finally:
+        if not connection.closed:
+            connection.autocommit = False
 
 
 def run(connection: Connection, name: str, /, **parameters: object) -> psycopg.Cursor[TupleRow]:

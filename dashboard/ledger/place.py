@@ -5,6 +5,7 @@ original sends. So the ledger remembers its *place*, written down when a worker 
 name (``SENDONCE_ENVIRONMENT``), the server's system identifier, its timeline (a new one with each promotion and each
 recovery to a point in time), and the database within the server. Where one differs, sending is off, for all workers,
 until a named person adopts the new place; then everything unsettled from before is held, and a person decides on it.
+The one exception is the promotion of a synchronous standby that was declared and in force: see ``standby.py``.
 
 What this cannot see: a copy of the server's files that is started under the same environment name without any recovery
 to a point in time has the same identifier, timeline and database. Give every environment its own name.
@@ -13,20 +14,20 @@ to a point in time has the same identifier, timeline and database. Give every en
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import datetime
-from typing import LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from dashboard.ledger import attempts, audit, moves, work
+from dashboard.ledger import attempts, audit, moves, standby, work
 from dashboard.ledger.attempts import Doubt, Finished
 from dashboard.ledger.database import Connection, database_now, run
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Terms
 from dashboard.ledger.work import Work
 from dashboard.lifecycle import AttemptStatus, By, Reason
+from dashboard.log import Action, log
 
 SET = 1000
 """So many sends are held by one statement."""
@@ -102,30 +103,29 @@ class CannotAdopt(Exception):
 
 def read_place(connection: Connection, environment: str) -> Place:
     """Where this connection stands now."""
-    return Place(environment=environment, **{name: _asked(connection, name) for name in _QUESTIONS})
+    allowed = connection.execute(_ALLOWED).fetchone()
+    assert allowed is not None
+    questions = [question if may else "null" for (_, question), may in zip(_QUESTIONS.values(), allowed, strict=True)]
+    answers = connection.execute(f"select {', '.join(questions)}".encode()).fetchone()
+    assert answers is not None
+    return Place(environment=environment, **dict(zip(_QUESTIONS, answers, strict=True)))
 
 
-_QUESTIONS: dict[str, tuple[list[str], LiteralString]] = {
-    "system_identifier": (["pg_control_system()"], "select system_identifier::text from pg_control_system()"),
+_QUESTIONS: dict[str, tuple[list[str], str]] = {
+    "system_identifier": (["pg_control_system()"], "(select system_identifier::text from pg_control_system())"),
     # The timeline that is being written, so that a promoted standby shows at once; a standby writes none.
     "timeline": (
         ["pg_walfile_name(pg_lsn)", "pg_current_wal_lsn()"],
-        "select case when not pg_is_in_recovery() then substring(pg_walfile_name(pg_current_wal_lsn()) for 8) end",
+        "case when not pg_is_in_recovery() then substring(pg_walfile_name(pg_current_wal_lsn()) for 8) end",
     ),
-    "database": ([], "select oid::text from pg_database where datname = current_database()"),
+    "database": ([], "(select oid::text from pg_database where datname = current_database())"),
 }
 """What tells one place from another: the functions that a role may be forbidden to call, and the question."""
 
-
-def _asked(connection: Connection, name: str) -> str | None:
-    functions, question = _QUESTIONS[name]
-    allowed = connection.execute(
-        "select bool_and(has_function_privilege(f, 'execute')) from unnest(%s::text[]) f", [functions]
-    ).fetchone()
-    if allowed == (False,):
-        return None
-    row = connection.execute(question).fetchone()
-    return row[0] if row else None
+_ALLOWED = "select " + ", ".join(
+    " and ".join(["true", *(f"has_function_privilege('{name}', 'execute')" for name in functions)])
+    for functions, _ in _QUESTIONS.values()
+)
 
 
 def remembered_place(connection: Connection) -> Place | None:
@@ -137,7 +137,8 @@ def remembered_place(connection: Connection) -> Place | None:
 def check_place(connection: Connection, environment: str) -> Same | Moved:
     """Compare the place with the remembered one, and switch sending off where they differ.
 
-    The first check ever writes the place down. Sending that is off stays off: only :func:`adopt_place` ends it.
+    The first check ever writes the place down. Sending that is off stays off: only :func:`adopt_place` ends it. The
+    declared standby of this place, promoted, takes over what it is, if nothing can have been lost (``standby.py``).
     """
     here = read_place(connection, environment)
     connection.execute(
@@ -146,15 +147,57 @@ def check_place(connection: Connection, environment: str) -> Same | Moved:
     if not _moved(connection, here):
         return Same()
     # Again with a lock, which waits for an adoption that is under way: it must not be undone by an older look.
-    connection.execute("select from sendonce.settings where name = 'place' for share")
+    connection.execute("select from sendonce.settings where name = 'place' for update")
     what = _moved(connection, here)
     if not what:
+        return Same()
+    if sending_allowed(connection) and _is_promotion(connection, here) and standby.survived(connection):
+        _carry_on(connection, here, what)
         return Same()
     connection.execute(
         "insert into sendonce.settings (name, value) values ('sending_off', %s) on conflict do nothing",
         [Jsonb({"reason": " ".join(what)})],
     )
     return Moved(what)
+
+
+def is_same(connection: Connection, environment: str) -> bool:
+    """Whether this connection stands where the ledger believes to be; changes nothing."""
+    return not _moved(connection, read_place(connection, environment))
+
+
+def _is_promotion(connection: Connection, here: Place) -> bool:
+    """Whether all is known, and nothing differs but that the timeline is the next one."""
+    before = remembered_place(connection)
+    if before is None or None in (*astuple(before), *astuple(here)):
+        return False
+    assert before.timeline is not None
+    return replace(before, timeline=f"{int(before.timeline, 16) + 1:08X}") == here
+
+
+def _carry_on(connection: Connection, here: Place, what: tuple[str, ...]) -> None:
+    """The standby goes on where its primary ended. The next failover needs a declaration of its own."""
+    remembered, declared = remembered_place(connection), standby.declared(connection)
+    assert remembered is not None
+    assert declared is not None
+    _write(connection, here)
+    standby.forget(connection)
+    detail = {
+        "was": asdict(remembered), "is": asdict(here), "standby": declared.name,
+        "seen_in_force": declared.seen_at.isoformat(),
+    }  # fmt: skip
+    for (workspace_id,) in connection.execute("select id from sendonce.workspaces order by id").fetchall():
+        audit.record(
+            connection, audit.Action.CARRY_ON, workspace_id=workspace_id, subject="place", reason=" ".join(what),
+            detail=detail,
+        )  # fmt: skip
+    log.warning(Action.FAILED_OVER, standby=declared.name)
+
+
+def _write(connection: Connection, here: Place) -> None:
+    connection.execute(
+        "update sendonce.settings set value = %s, changed_at = now() where name = 'place'", [Jsonb(asdict(here))]
+    )
 
 
 def _moved(connection: Connection, here: Place) -> tuple[str, ...]:
@@ -186,7 +229,8 @@ def sending_allowed(connection: Connection) -> bool:
 
 def may_send(connection: Connection, environment: str) -> bool:
     """Check the place, then say whether attempts may be started. Recording and hearing of events go on in any case."""
-    return isinstance(check_place(connection, environment), Same) and sending_allowed(connection)
+    at_home = isinstance(check_place(connection, environment), Same) and sending_allowed(connection)
+    return at_home and standby.may_send(connection)
 
 
 # ── adopting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,9 +267,8 @@ def adopt_place(connection: Connection, environment: str, *, user_id: UUID, reas
         )
     remembered, here = remembered_place(connection), read_place(connection, environment)
     held = sum(_hold(connection, ids) for ids in _from_before(connection, off.since))
-    connection.execute(
-        "update sendonce.settings set value = %s, changed_at = now() where name = 'place'", [Jsonb(asdict(here))]
-    )
+    _write(connection, here)
+    standby.forget(connection)
     connection.execute("delete from sendonce.settings where name = 'sending_off'")
     audit.record(
         connection,

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
+from dashboard.ledger.database import NotCommitted
 from dashboard.log import Action, log
 
 
@@ -58,7 +59,7 @@ def install(app: Flask) -> None:
     """Answer every error with its page."""
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(CSRFError, _forged)
-    for unreachable in (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout):
+    for unreachable in (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, NotCommitted):
         app.register_error_handler(unreachable, _unreachable)
     app.register_error_handler(DBAPIError, _unreachable)
     app.register_error_handler(Exception, _broken)

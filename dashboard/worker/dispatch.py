@@ -23,7 +23,7 @@ from uuid import UUID
 
 from dashboard.ledger import attempts, moves, work
 from dashboard.ledger.attempts import Finished, Started, Windows
-from dashboard.ledger.database import Database
+from dashboard.ledger.database import Connection, Database, NotCommitted
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.work import Claim
@@ -62,6 +62,7 @@ class Lane(threading.Thread):
         stopping: threading.Event,
         may_send: Callable[[], bool],
         unsure: Callable[[], None],
+        at_home: Callable[[Connection], bool],
         name: str = "dispatch",
     ) -> None:
         super().__init__(name=name, daemon=True)
@@ -80,6 +81,7 @@ class Lane(threading.Thread):
         self._stopping = stopping
         self._may_send = may_send
         self._unsure = unsure
+        self._at_home = at_home
         self._done: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._outcomes: list[Finished] = []
         self._claims: list[Claim] = []
@@ -176,6 +178,8 @@ class Lane(threading.Thread):
         started: list[Started] = []
         try:
             with self._database.transaction() as connection:
+                if not self._at_home(connection):  # another loop, or a pooler, came by a connection to another server
+                    raise NotCommitted("the ledger is not where it was")
                 started = attempts.start(connection, self._worker, claims, self._windows)
         except DATABASE_TROUBLE:
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are

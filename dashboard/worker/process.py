@@ -154,6 +154,7 @@ class Worker:
             stopping=self._stopping,
             may_send=self._may_send,
             unsure=self._forget_place,
+            at_home=lambda connection: place.is_same(connection, s.environment),
             name=f"dispatch-{number}",
         )
 
@@ -213,7 +214,7 @@ class Worker:
 
     def _check_place(self) -> None:
         """Send only where the ledger knows it is at home (DESIGN §5.22)."""
-        with self._database.transaction() as connection:
+        with self._database.transaction(durable=False) as connection:  # what is lost is seen again with the next look
             allowed = place.may_send(connection, self._settings.environment)
         if self._sending_allowed and not allowed:
             log.error(Action.SENDING_OFF, worker=self.identity.name)

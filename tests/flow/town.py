@@ -28,6 +28,7 @@ from tests.lanes import point_at
 from tests.place import KEYS, WEBHOOK_SECRET, Place
 
 SECRET = "a secret of the tests, of no use to anybody"
+SENDONCE = ("-m", "dashboard.cli")
 TUNING = {"SENDONCE_RETRY_SECONDS": "0.05", "SENDONCE_POLL_SECONDS": "0.02"}
 HASTE = {
     "SENDONCE_LEASE_SECONDS": "2",
@@ -48,17 +49,22 @@ class Town:
 
     # ── who is there ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def worker(self, *only: str, hasty: bool = False) -> subprocess.Popen[bytes]:
-        """Start ``sendonce worker``; a hasty one does not wait long for an answer."""
-        environment = os.environ | TUNING | (HASTE if hasty else {}) | {
-            "DATABASE_URL": self.place.database.url,
+    def worker(
+        self, *only: str, hasty: bool = False, url: str | None = None, program: Sequence[str] = SENDONCE, **more: str
+    ) -> subprocess.Popen[bytes]:
+        """Start ``sendonce worker``; a hasty one does not wait long for an answer.
+
+        ``url``: how it reaches the database. ``program``: what starts it, with ``more`` variables in its environment.
+        """
+        environment = os.environ | TUNING | (HASTE if hasty else {}) | more | {
+            "DATABASE_URL": url or self.place.database.url,
             "SENDONCE_SECRET_KEY": SECRET,
             "SENDONCE_ENCRYPTION_KEYS": ",".join(f"{name}:{base64.b64encode(key).decode()}" for name, key in KEYS),
         }  # fmt: skip
         options = ["--only", ",".join(only)] if only else []
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dashboard.cli", "worker", *options],
+                [sys.executable, *program, "worker", *options],
                 env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         self.workers.append(process)

@@ -183,7 +183,8 @@ class Lane(threading.Thread):
                 started = attempts.start(connection, self._worker, claims, self._windows)
         except DATABASE_TROUBLE:
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are
-            # kept, and started in the next round if they still hold.
+            # kept, and started in the next round if they still hold: after that was stored, since an attempt that
+            # is not on record has the number of the next one.
             self._outcomes += [never_written(s, "the write-ahead could not be confirmed") for s in started]
             raise
         self.in_flight += len(started)

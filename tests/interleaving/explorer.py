@@ -31,6 +31,8 @@ from dashboard.ledger.cancelling import cancel_send
 from dashboard.ledger.database import Connection, Database
 from dashboard.ledger.events import Told, ingest
 from dashboard.ledger.holds import Decided, OpenHold
+from dashboard.ledger.replay import replay_send
+from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.verify import verify
 from dashboard.lifecycle import Decision, EventType
@@ -47,12 +49,17 @@ from tests.interleaving.lives import GRACE, HOUR, LEASE, SETTLING, WINDOWS, Call
 from tests.interleaving.schedules import Schedule, Step, Verb
 from tests.place import Place
 
-SWEPT, RESTED = LEASE + HOUR / 2, HOUR * 12
+SWEPT, RESTED, RETAINED = LEASE + HOUR / 2, HOUR * 12, HOUR * 6
 ALL = 1_000_000
 EMPTIED = (
     "outbox", "sends", "work", "messages", "duplicates", "dead_letters", "attempts", "second_message_ids", "moves",
     "events", "unmatched", "suppressions", "holds", "decisions", "audit", "dirty",
 )  # fmt: skip
+REQUEST = {
+    "recipient": {"id": "recipient_1", "address": "ada@example.com"},
+    "trigger": {"type": "order.paid", "id": "evt_1"},
+    "message": {"from": "shop@example.com", "subject": "Your receipt", "text": "Thank you"},
+}
 WORDS = (EventType.DELIVERED, EventType.DEFERRED, EventType.OPENED)
 """What the provider tells first, second, …: not in the order of their rank."""
 
@@ -105,7 +112,7 @@ class Explorer:
             )  # fmt: skip
         self.place.stream(
             _stream(keys), "transactional", account_id=account, unknown_policy="release" if keys else "hold",
-            grace=GRACE, retry_for=timedelta(days=299),
+            grace=GRACE, retry_for=timedelta(days=299), retain_for=RETAINED,
         )  # fmt: skip
         return account
 
@@ -203,6 +210,13 @@ class Explorer:
                 )  # fmt: skip
             case Verb.RESEND:
                 self._look_at_holds(lives)
+            case Verb.RETAIN:
+                self._time_passes(lives, RESTED)
+                self.place.run(
+                    "update sendonce.sends set settled_at = settled_at - %(by)s, recorded_at = recorded_at - %(by)s"
+                    " where id = any(%(ids)s)",
+                    ids=_ids(lives), by=RESTED,
+                )  # fmt: skip
             case _:
                 pass
 
@@ -233,20 +247,21 @@ class Explorer:
                 self._resend(lives)
             case Verb.CANCEL:
                 self._cancel(lives)
+            case Verb.REPLAY:
+                self._replay(lives)
+            case Verb.RETAIN:
+                with self.database.transaction() as connection:
+                    self.seen["stripped"] += strip(connection, self.place.vault, limit=ALL)
 
     def _ask(self, lives: list[Life]) -> None:
         """The business asks, each time with the same words."""
         for life in lives:
             life.asked += 1
-        requests = [
-            Jsonb({
-                "mailstream": life.stream, "key": life.key, "recipient": {"id": "r", "address": "ada@example.com"},
-                "trigger": {"type": "order.paid", "id": life.key},
-                "message": {"from": "shop@example.com", "subject": "Your receipt", "text": "Thank you"},
-            })
-            for life in lives
-        ]  # fmt: skip
-        self.place.run("select sendonce.enqueue(r) from unnest(%(requests)s::jsonb[]) r", requests=requests)
+        self.place.run(
+            "select sendonce.enqueue(%(request)s || jsonb_build_object('mailstream', stream, 'key', key))"
+            " from unnest(%(streams)s::text[], %(keys)s::text[]) asked (stream, key)",
+            request=Jsonb(REQUEST), streams=[life.stream for life in lives], keys=[life.key for life in lives],
+        )  # fmt: skip
 
     def _only_due(self, lives: list[Life]) -> None:
         """The waits of these sends are over, and of no others."""
@@ -423,6 +438,14 @@ class Explorer:
                     connection, workspace_id=self.place.workspace, send_id=life.id, user_id=by_person, reason="no more"
                 )
                 self.seen[f"cancel: {type(result).__name__}"] += 1
+
+    def _replay(self, lives: list[Life]) -> None:
+        with self.database.transaction() as connection:
+            for send in sorted(_ids(lives)):
+                result = replay_send(
+                    connection, workspace_id=self.place.workspace, send_id=send, user_id=self._user, reason="once more"
+                )
+                self.seen[f"replay: {type(result).__name__}"] += 1
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,15 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from dashboard.ledger.database import Database
-from dashboard.ledger.tables import metadata
 from tests.crew import violations
 from tests.factories import own_database
-from tests.place import Place
-
-EMPTY = "with {} select".format(
-    ", ".join(f"{table.name}_gone as (delete from {table.fullname})" for table in metadata.sorted_tables)
-)
-"""One statement, at whose end all foreign keys are checked at once."""
+from tests.place import EMPTY, Place
 
 
 @pytest.fixture(scope="package")

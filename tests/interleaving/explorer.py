@@ -285,6 +285,7 @@ class Explorer:
             self.database, self._identity(who, lives), cast(Submitter, self), cast(Pool, pool), places=ALL,
             set_size=ALL, lease=LEASE, windows=WINDOWS, backoff=Backoff(timedelta(microseconds=1)), breaker=HOUR,
             poll=1.0, wake=threading.Event(), stopping=threading.Event(), may_send=lambda: True, unsure=lambda: None,
+            at_home=lambda _: True,
         )  # fmt: skip
         if pool:
             pool.lane = lane

@@ -82,11 +82,9 @@ def drop_the_claim_fence(mutate: Mutate) -> None:
     def under_any_claim(
         connection: Connection, worker: UUID, claims: Sequence[Claim], windows: attempts.Windows
     ) -> list[Started]:
-        current = work.lock(connection, [claim.send_id for claim in claims])
-        return start(
-            connection, worker,
-            [replace(c, number=current[c.send_id].claim_number) for c in claims if c.send_id in current], windows,
-        )  # fmt: skip
+        held = work.lock(connection, [claim.send_id for claim in claims])
+        current = [Claim(c.send_id, held[c.send_id].claim_number, c.mail_class) for c in claims if c.send_id in held]
+        return start(connection, worker, current, windows)
 
     mutate.setattr(attempts, "start", under_any_claim)
 

@@ -179,7 +179,7 @@ class Lane(threading.Thread):
         try:
             with self._database.transaction() as connection:
                 if not self._at_home(connection):  # another loop, or a pooler, came by a connection to another server
-                    raise NotCommitted("the ledger is not where it was")
+                    raise NotCommitted("the ledger is not at home here")
                 started = attempts.start(connection, self._worker, claims, self._windows)
         except DATABASE_TROUBLE:
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are

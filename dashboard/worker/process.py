@@ -144,7 +144,7 @@ class Worker:
             stopping=self._stopping,
             may_send=self._may_send,
             unsure=self._forget_place,
-            at_home=lambda connection: place.is_same(connection, s.environment),
+            at_home=lambda connection: place.is_home(connection, s.environment),
             name=f"dispatch-{number}",
         )
 

@@ -52,7 +52,7 @@ def test_a_lane_that_comes_by_a_connection_to_another_server_starts_nothing(plac
     send = crew.ask_one(place)
     place.run("update sendonce.settings set value = value || '{\"timeline\": \"00000099\"}' where name = 'place'")
     with a_lane(place) as lane:
-        with pytest.raises(NotCommitted, match="not where it was"):
+        with pytest.raises(NotCommitted, match="not at home"):
             lane.go_round()
         assert (simulator.books, crew.attempts_of(place, send)) == ([], [])
         place.run("delete from sendonce.settings where name = 'place'")

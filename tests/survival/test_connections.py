@@ -8,12 +8,16 @@ from dashboard.ledger.database import NotCommitted
 from dashboard.ledger.place import may_send
 from dashboard.simulator import Simulator
 from tests import crew
+from tests.conftest import SOAK
 from tests.crew import until
 from tests.flow.town import Town
 from tests.lanes import a_lane, point_at
 from tests.place import Place
 from tests.survival.ending import nothing_lost_nothing_twice, wait_for_rest
 from tests.survival.proxy import Cut, Moment, Proxy
+
+CUTS = 30 if SOAK else 3
+"""So many of each step."""
 
 STEPS = {
     "relay": "delete from sendonce.outbox",
@@ -26,12 +30,12 @@ STEPS = {
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_whatever_commit_a_connection_breaks_at_every_mail_goes_out_once(town: Town, moment: Moment) -> None:
-    cuts = [Cut(moment, words) for words in STEPS.values() for _ in range(3)]
+    cuts = [Cut(moment, words) for words in STEPS.values() for _ in range(CUTS)]
     with Proxy(town.place.database.url, list(cuts)) as proxy:
         # Batch by batch, so that there is a next commit of each step to cut.
         town.worker(url=proxy.url, SENDONCE_IN_FLIGHT="20")
         sends = []
-        for batch in range(6):
+        for batch in range(2 * CUTS):
             sends += town.enqueue([f"order:{batch}-{i}" for i in range(20)])
             assert wait_for_rest(town) == {"accepted": len(sends)}
         assert sorted(proxy.made, key=cuts.index) == cuts, "every cut was made"

@@ -16,11 +16,13 @@ from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.access import add_token
 from dashboard.ledger.database import Database, migrate
 from tests.api.conftest import Api, app_on, asked
-from tests.conftest import SERVER_SETTINGS
+from tests.conftest import SERVER_SETTINGS, SOAK
 from tests.crew import until
 from tests.flow.town import Town
 from tests.place import Place
 from tests.survival.ending import nothing_lost_nothing_twice, wait_for_rest
+
+ENDS = 20 if SOAK else 2
 
 
 @pytest.fixture
@@ -60,14 +62,14 @@ def said(town: Town) -> list[dict[str, Any]]:
 
 def test_killed_under_load_it_comes_back_and_every_mail_goes_out_once(town: Town, server: EmbeddedPostgres) -> None:
     town.simulator.configure(http={"slow": 1.0}, slow_ms=40)
-    sends = town.enqueue([f"order:{i}" for i in range(600)])
+    sends = town.enqueue([f"order:{i}" for i in range(200 * (ENDS + 1))])
     for _ in range(2):
         town.worker(SENDONCE_IN_FLIGHT="20")
-    for taken, end in ((100, end_at_once), (300, kill)):
-        assert town.simulator.wait_taken(taken, timeout=60), town.log.read_text()[-3000:]
-        end(server)
+    for number in range(ENDS):
+        assert town.simulator.wait_taken(100 + 200 * number, timeout=60), town.log.read_text()[-3000:]
+        (end_at_once, kill)[number % 2](server)
         server.start()
-    assert wait_for_rest(town, seconds=60) == {"accepted": 600}
+    assert wait_for_rest(town, seconds=60) == {"accepted": len(sends)}
     nothing_lost_nothing_twice(town, sends)
     assert {line["action"] for line in said(town)} >= {"loop_failed"}, "they said what they waited for"
     assert {line["level"] for line in said(town)} <= {"info", "warning"}, "and took it for nothing else"

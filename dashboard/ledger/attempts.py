@@ -481,16 +481,16 @@ def tell(
     columns = transposed(
         [
             (
-                f.send_id, f.n, str(status), f.error_class, f.error_code, f.reason and f.reason[:500], f.phase,
-                f.request_id, f.provider_message_id, f.duration_ms,
+                f.send_id, f.n, f.claim_number, str(status), f.error_class, f.error_code, f.reason and f.reason[:500],
+                f.phase, f.request_id, f.provider_message_id, f.duration_ms,
             )
             for f, status in outcomes
         ],
-        10,
+        11,
     )  # fmt: skip
     names = (
-        "send_id", "n", "status", "error_class", "error_code", "reason", "phase", "request_id", "provider_message_id",
-        "duration_ms",
+        "send_id", "n", "claim_number", "status", "error_class", "error_code", "reason", "phase", "request_id",
+        "provider_message_id", "duration_ms",
     )  # fmt: skip
     rows = run(
         connection, "finish_attempts", **dict(zip(names, columns, strict=True)), settled_by=str(by), worker=worker

@@ -150,3 +150,17 @@ def test_the_same_outcome_stored_twice_changes_nothing_the_second_time(place: Pl
     hand.finish(second, "accepted", "msg-1")
     assert (state_of(place, send), attempts_of(place, send)) == ("accepted", ["rejected", "accepted"])
     assert place.count("second_message_ids") == 0
+
+
+def test_an_outcome_touches_no_attempt_of_another_claim_that_has_the_same_number(place: Place) -> None:
+    """The first write-ahead was lost with its connection, and another lane claims anew before the first says so."""
+    send, hand = ask_one(place), Hand(place)
+    with open_transaction(place, commit=False) as connection:
+        (lost,) = hand.start_in(connection, hand.claim())
+    swept(place)
+    (started,) = hand.start()
+    assert (started.n, lost.n) == (1, 1)
+    hand.finish(lost, "never_written")
+    assert attempts_of(place, send) == ["submitting"]
+    hand.finish(started, "accepted", "m-1")
+    assert (state_of(place, send), attempts_of(place, send)) == ("accepted", ["accepted"])

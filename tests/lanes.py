@@ -11,7 +11,7 @@ from uuid import uuid4
 from dashboard.ledger.accounts import save_account
 from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database
-from dashboard.ledger.place import is_same
+from dashboard.ledger.place import is_home
 from dashboard.ledger.retry import Backoff
 from dashboard.simulator import Simulator
 from dashboard.worker.dispatch import Lane
@@ -45,7 +45,7 @@ def a_lane(
         database, worker, submitter, pool, places=places, set_size=places, lease=timedelta(minutes=1),
         windows=windows or Windows(), backoff=Backoff(timedelta(microseconds=1)), breaker=timedelta(seconds=1),
         poll=0.01, wake=threading.Event(), stopping=threading.Event(), may_send=lambda: True, unsure=lambda: None,
-        at_home=lambda connection: is_same(connection, "production"),
+        at_home=lambda connection: is_home(connection, "production"),
     )  # fmt: skip
     pool.close()
     submitter.close()

@@ -64,8 +64,8 @@ def adopt(login: str, reason: str, yes: bool) -> int | None:
 def declare_standby(name: str, login: str, reason: str) -> None:
     """Let the synchronous standby NAME (its cluster_name) go on sending by itself after a failover.
 
-    It must be in force now. From then on nothing is confirmed that it does not have; nothing is sent for some minutes
-    while it is away.
+    It must be in force now. From then on nothing is confirmed that it does not have, and nothing is sent while it is
+    away.
     """
     with _ledger(read_settings(os.environ)) as connection:
         standby.declare(connection, name, user_id=_person(connection, login), reason=reason)
@@ -76,7 +76,10 @@ def declare_standby(name: str, login: str, reason: str) -> None:
 @click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
 @click.option("--reason", required=True, help="Why; it stands in the audit log.")
 def withdraw_standby(login: str, reason: str) -> None:
-    """Withdraw the declaration. Do it before the standby is taken away, or synchronous_standby_names changed."""
+    """Withdraw the declaration. Do it before the standby is taken away, or synchronous_standby_names changed.
+
+    Where the standby is lost already, that is possible only some minutes later; be sure that it was not promoted.
+    """
     with _ledger(read_settings(os.environ)) as connection:
         name = standby.withdraw(connection, user_id=_person(connection, login), reason=reason)
     click.echo(f"Withdrawn. When {name} is promoted, sending is off until a person adopts the place.")

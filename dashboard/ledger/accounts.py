@@ -17,6 +17,9 @@ from dashboard.ledger.vault import Vault
 TROUBLES_TO_PAUSE = 3
 """Failures in a row to reach a provider, after which the breaker opens."""
 
+TRIED_AGAIN = "one call tries whether the provider can be reached again"
+"""The reason of a pause while that call runs: its answer ends the pause, or begins the next."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
@@ -179,26 +182,33 @@ class Trouble:
 def note_troubles(connection: Connection, troubles: Mapping[UUID, Trouble], *, breaker: timedelta) -> set[UUID]:
     """Count troubles and pause accounts (DESIGN §5.18). Returns the accounts that were not paused before.
 
-    A pause is only ever made longer here. The breaker doubles its pause with each further round of troubles.
+    A pause is only ever made longer here. The breaker doubles its pause with each further round of troubles: all that
+    comes in while the account is paused belongs to the round that paused it, however many calls were in flight.
     """
     newly = set()
     for account_id in sorted(troubles):
         trouble = troubles[account_id]
         row = connection.execute(
             """
-            with before as (select id, paused_until, troubles from sendonce.accounts where id = %(id)s for update)
+            with before as (
+              select id, paused_until, troubles, paused_until > now() and paused_reason = %(tried)s as tried,
+                coalesce(paused_until > now() and paused_reason <> %(tried)s, false) as paused
+              from sendonce.accounts where id = %(id)s for update)
             update sendonce.accounts a
-            set troubles = a.troubles + %(count)s,
-              paused_until = greatest(a.paused_until, now() + v.pause),
+            set troubles = n.troubles,
+              paused_until = case when b.tried then now() + v.pause else greatest(a.paused_until, now() + v.pause) end,
               paused_reason = case when v.pause is not null then %(reason)s else a.paused_reason end
-            from before b, lateral (select coalesce(%(pause)s::interval, case when b.troubles + %(count)s >= %(limit)s
-              then %(breaker)s::interval * power(2, least((b.troubles + %(count)s) / %(limit)s - 1, 6)) end) as pause) v
+            from before b, lateral (select case when b.paused then b.troubles
+                when b.troubles >= %(limit)s then b.troubles + %(limit)s
+                else least(b.troubles + %(count)s, %(limit)s) end as troubles) n,
+              lateral (select coalesce(%(pause)s::interval, case when n.troubles >= %(limit)s and not b.paused
+                then %(breaker)s::interval * power(2, least(n.troubles / %(limit)s - 1, 6)) end) as pause) v
             where a.id = b.id
             returning a.paused_until > now() and coalesce(b.paused_until <= now(), true)
             """,
             {
                 "id": account_id, "count": trouble.count, "reason": trouble.reason[:200], "pause": trouble.pause,
-                "limit": TROUBLES_TO_PAUSE, "breaker": breaker,
+                "limit": TROUBLES_TO_PAUSE, "breaker": breaker, "tried": TRIED_AGAIN,
             },
         ).fetchone()  # fmt: skip
         if row and row[0]:
@@ -206,8 +216,22 @@ def note_troubles(connection: Connection, troubles: Mapping[UUID, Trouble], *, b
     return newly
 
 
-def note_success(connection: Connection, account_ids: set[UUID]) -> None:
-    """A provider said yes: close the breaker's count."""
+def try_again(connection: Connection, account_id: UUID, *, for_at_most: timedelta) -> bool:
+    """Whether the caller's one call may try an account whose breaker was open: nobody else's may meanwhile."""
+    taken = connection.execute(
+        "update sendonce.accounts set paused_until = now() + %s, paused_reason = %s"
+        " where id = %s and troubles >= %s and coalesce(paused_until <= now(), true)",
+        (for_at_most, TRIED_AGAIN, account_id, TROUBLES_TO_PAUSE),
+    )
+    return taken.rowcount == 1
+
+
+def note_answers(connection: Connection, account_ids: set[UUID]) -> None:
+    """A provider could be reached: close the breaker, and end the pause in which one call tried."""
     connection.execute(
-        "update sendonce.accounts set troubles = 0 where id = any(%b::uuid[]) and troubles > 0", [sorted(account_ids)]
+        "update sendonce.accounts set troubles = 0,"
+        " paused_until = case when paused_reason is distinct from %(tried)s then paused_until end,"
+        " paused_reason = nullif(paused_reason, %(tried)s)"
+        " where id = any(%(ids)b::uuid[]) and troubles > 0",
+        {"ids": sorted(account_ids), "tried": TRIED_AGAIN},
     )

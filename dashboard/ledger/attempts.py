@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from dashboard.ledger import acceptance, events, moves, work
-from dashboard.ledger.accounts import Trouble, note_success, note_troubles
+from dashboard.ledger.accounts import TROUBLES_TO_PAUSE, Trouble, note_answers, note_troubles, try_again
 from dashboard.ledger.database import Connection, database_now, run, transposed
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Backoff, Terms, used_up
@@ -70,12 +70,19 @@ def start(
     numbers = {claim.send_id: claim.number for claim in claims}
     rows = [
         _Examined(*row)
-        for row in run(connection, "examine_claims", ids=ids, worker=worker, submit_window=windows.submit).fetchall()
+        for row in run(
+            connection,
+            "examine_claims",
+            ids=ids,
+            worker=worker,
+            submit_window=windows.submit,
+            troubles=TROUBLES_TO_PAUSE,
+        ).fetchall()
         if row[1] == numbers[row[0]]  # not a newer claim of this worker's, taken by another of its lanes
     ]
     who = Who(by, worker=worker)
     _turn_away(connection, who, [row for row in rows if row.obstacle])
-    allowed = _within_rate(connection, who, [row for row in rows if not row.obstacle])
+    allowed = _within_rate(connection, who, _trying_again(connection, who, windows, rows))
     return _insert(connection, worker, allowed, windows)
 
 
@@ -92,6 +99,8 @@ class _Examined(NamedTuple):
     obstacle: str | None
     detail: str | None
     late_policy: str
+    troubled: bool
+    """The breaker of its account was open, and nobody has reached the provider since."""
 
 
 def _turn_away(connection: Connection, who: Who, rows: Sequence[_Examined]) -> None:
@@ -129,6 +138,26 @@ def _end_of_obstacle(row: _Examined) -> tuple[str, Target]:
             return "hold", target(Reason.MESSAGE_GONE)
         case _:  # unreleased, key_ended
             return "hold", target(Reason.KEY_ENDED, ("ambiguous",))
+
+
+def _trying_again(connection: Connection, who: Who, windows: Windows, rows: Sequence[_Examined]) -> list[_Examined]:
+    """The rows that nothing forbids; of an account whose breaker was open, one, if nobody else's is under way.
+
+    The others go back, so that a provider that comes back does not meet everything at once that has waited for it.
+    """
+    free = [row for row in rows if not row.obstacle]
+    allowed = [row for row in free if not row.troubled]
+    for account_id in sorted({row.account_id for row in free if row.troubled}):
+        own = [row for row in free if row.account_id == account_id]
+        longest = windows.submit + windows.request + windows.margin
+        number = int(try_again(connection, account_id, for_at_most=longest))
+        allowed += own[:number]
+        waiting = [
+            Target(send_id=row.send_id, reason=Reason.PROVIDER_PAUSED, claim_number=row.claim_number)
+            for row in own[number:]
+        ]
+        moves.give_back(connection, who, waiting)
+    return allowed
 
 
 def _within_rate(connection: Connection, who: Who, rows: Sequence[_Examined]) -> list[_Examined]:
@@ -259,8 +288,10 @@ def finish(
             ],
         )
     result = Settled(accepted=len(accepted), late=len(late))
+    reached = {f.account_id for f in finished if f.kind in ("accepted", "refused")}
+    if reached:
+        note_answers(connection, reached)
     if yes:
-        note_success(connection, {f.account_id for f in yes})
         events.rematch(connection, message_ids=[f.provider_message_id for f in yes if f.provider_message_id])
     if rest:
         result.late += _settle_refusals(connection, who, rest, locked, backoff)

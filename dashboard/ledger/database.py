@@ -30,7 +30,8 @@ LOCK_TIMEOUT_MS = 5_000
 """Shorter than the margin of a lease: a transaction that waits for a lock must not outlive its claim (DESIGN §5.9)."""
 
 STANDBY_LEASE = timedelta(minutes=6)
-"""So long after a declared standby was last seen in force no durable transaction is confirmed without it."""
+"""So long after a declared standby was last seen in force no durable transaction is confirmed without it. By then it
+would not go on by itself any more, and nothing is sent here until a person has withdrawn the declaration."""
 
 STANDBY_PATIENCE = 5.0
 """Seconds after a commit in which the declared standby must have it."""

@@ -161,9 +161,9 @@ def check_place(connection: Connection, environment: str) -> Same | Moved:
     return Moved(what)
 
 
-def is_same(connection: Connection, environment: str) -> bool:
-    """Whether this connection stands where the ledger believes to be; changes nothing."""
-    return not _moved(connection, read_place(connection, environment))
+def is_home(connection: Connection, environment: str) -> bool:
+    """Whether this connection is where the ledger believes to be, its declared standby in force; changes nothing."""
+    return not _moved(connection, read_place(connection, environment)) and standby.was_in_force(connection)
 
 
 def _is_promotion(connection: Connection, here: Place) -> bool:

@@ -10,9 +10,10 @@ declaration, made beforehand, and more than trust in it. While a standby is decl
 * workers look every few seconds whether it is in force, and store when they last saw that. While it is not, they start
   nothing.
 
-That stored moment is a lease. Up to :data:`LEASE` after it the standby, promoted, goes on by itself; the primary works
-without it only :data:`MARGIN` later than that, when it is sure that the standby would wait for a person. So neither
-has to know what became of the other. It rests on clocks of the two servers that differ by less than the margin.
+That stored moment is a lease. Up to :data:`LEASE` after it the standby, promoted, goes on by itself. The primary goes
+on without it only when a person withdraws the declaration, who must know that it was not promoted; and that person has
+to wait until :data:`STANDBY_LEASE` after it, so that a standby which cannot be told will not go on by itself any more.
+It rests on clocks of the two servers that differ by less than the minute between the two.
 
 A promoted server proves that it is the standby that was seen: it bears the declared name (``cluster_name``), and it has
 been running since before it was last seen, which no restored backup and no rebuilt copy can have been.
@@ -44,7 +45,7 @@ class Standby:
     in_force: bool
     seen_at: datetime
     lapsed: bool
-    """So long ago that the primary goes on without it, and it would not go on without a person."""
+    """So long ago that it would not go on without a person."""
 
 
 class NotInForce(Exception):
@@ -80,7 +81,13 @@ def may_send(connection: Connection) -> bool:
             " and value ->> 'name' = %s",
             [standby.name],
         )
-    return standby.lapsed
+    return False
+
+
+def was_in_force(connection: Connection) -> bool:
+    """Whether none is declared, or the last look at it was lately and good; changes nothing."""
+    standby = declared(connection)
+    return standby is None or (standby.in_force and not standby.lapsed)
 
 
 def _in_force(connection: Connection, name: str) -> bool:
@@ -143,7 +150,10 @@ def _check_withdrawable(connection: Connection) -> None:
     standby = declared(connection)
     if standby and not standby.lapsed and not _in_force(connection, standby.name):
         until = f"{standby.seen_at + STANDBY_LEASE:%H:%M:%S} UTC"
-        raise NotInForce(f"the standby {standby.name!r} cannot be told now, and may carry on by itself until {until}")
+        raise NotInForce(
+            f"the standby {standby.name!r} cannot be told now, and may carry on by itself until {until}: wait until"
+            " then, make sure that it was not promoted, and withdraw the declaration"
+        )
 
 
 def _audit(connection: Connection, action: audit.Action, name: str, user_id: UUID, reason: str) -> None:

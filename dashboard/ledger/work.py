@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from dashboard.ledger.accounts import TROUBLES_TO_PAUSE
 from dashboard.ledger.database import Connection, Row, run, transposed
 from dashboard.lifecycle import By, MailClass, RunBy, State
 
@@ -59,11 +60,13 @@ class Work:
 
 def claim(connection: Connection, *, worker: UUID, limit: int, lease: timedelta, turn: int = 0) -> list[Claim]:
     """Claim up to ``limit`` sends that are due: urgent classes first, mailstreams in turn, a tenth for bulk."""
-    streams = [(row[0], row[1], MailClass(row[2])) for row in run(connection, "read_claimable_streams").fetchall()]
+    found = run(connection, "read_claimable_streams", troubles=TROUBLES_TO_PAUSE).fetchall()
+    streams = [(row[0], row[1], MailClass(row[2]), row[3]) for row in found]
     if not streams:
         return []
-    quotas = shares([mail_class for _, _, mail_class in streams], limit, turn)
-    wanted = [(w, m, n) for (w, m, _), n in zip(streams, quotas, strict=True) if n]
+    quotas = shares([mail_class for _, _, mail_class, _ in streams], limit, turn)
+    # Of an account that was in trouble one is tried first: more would only be claimed to be given back.
+    wanted = [(w, m, 1 if troubled else n) for (w, m, _, troubled), n in zip(streams, quotas, strict=True) if n]
     workspaces, names, numbers = transposed(wanted, 3)
     rows = run(
         connection,

@@ -81,13 +81,23 @@ def judge_failure(failure: NoAnswer) -> Outcome:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """``Retry-After`` as seconds from now (RFC 9110 §10.2.3: seconds or a date), never negative; None if unreadable."""
+    """``Retry-After`` as seconds from now (RFC 9110 §10.2.3: seconds or a date), never negative; None if unreadable.
+
+    A date counts from the answer's own ``Date``, where it has one: this machine's clock may be wrong.
+    """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
         return min(float(value), LONGEST_WAIT)
+    until = _date(value)
+    if until is None:
+        return None
+    seconds = (until - (_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _date(value: str) -> datetime | None:
     try:
         at = parsedate_to_datetime(value)
-        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds()
+        return at.replace(tzinfo=at.tzinfo or UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return min(max(seconds, 0.0), LONGEST_WAIT)

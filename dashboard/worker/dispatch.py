@@ -85,6 +85,7 @@ class Lane(threading.Thread):
         self._done: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._outcomes: list[Finished] = []
         self._claims: list[Claim] = []
+        self._doubtful: list[Claim] = []
         self._turn = 0
         self.in_flight = 0
 
@@ -160,16 +161,31 @@ class Lane(threading.Thread):
 
     def _fill(self, free: int) -> bool:
         if not self._claims:
-            self._turn += 1
-            with self._database.transaction(durable=False) as connection:
-                self._claims = work.claim(
-                    connection, worker=self._worker, limit=min(free, self._set_size), lease=self._lease, turn=self._turn
-                )
+            self._return_doubtful()
+            self._claims = self._claim(min(free, self._set_size))
         if not self._claims:
             return False
         self._start(self._claims)
         self._claims = []
         return True
+
+    def _claim(self, limit: int) -> list[Claim]:
+        self._turn += 1
+        claims: list[Claim] = []
+        try:
+            with self._database.transaction(durable=False) as connection:
+                claims = work.claim(connection, worker=self._worker, limit=limit, lease=self._lease, turn=self._turn)
+        except DATABASE_TROUBLE:
+            # Nobody knows whether these are ours. If not, another lane may claim them under the same numbers.
+            self._doubtful += claims
+            raise
+        return claims
+
+    def _return_doubtful(self) -> None:
+        """Give back what may have been claimed. Where another lane has it by now, that lane starts nothing under it."""
+        if self._doubtful:
+            self._give_back(self._doubtful)
+            self._doubtful = []
 
     def _start(self, claims: Sequence[Claim]) -> None:
         """Write the attempts ahead and hand them to the pool."""
@@ -179,7 +195,7 @@ class Lane(threading.Thread):
         try:
             with self._database.transaction() as connection:
                 if not self._at_home(connection):  # another loop, or a pooler, came by a connection to another server
-                    raise NotCommitted("the ledger is not where it was")
+                    raise NotCommitted("the ledger is not at home here")
                 started = attempts.start(connection, self._worker, claims, self._windows)
         except DATABASE_TROUBLE:
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are
@@ -194,14 +210,17 @@ class Lane(threading.Thread):
         self._done.put(self._submitter.submit(started, deadline))
 
     def _give_back_the_rest(self) -> None:
-        if not self._claims:
-            return
-        targets = [Target(send_id=c.send_id, reason=Reason.WORKER_STOPPED, claim_number=c.number) for c in self._claims]
         try:
-            with self._database.transaction() as connection:
-                moves.give_back(connection, Who(By.WORKER, worker=self._worker), targets)
+            self._give_back(self._claims + self._doubtful)
         except DATABASE_TROUBLE as error:
             log.warning(Action.LOOP_FAILED, loop=self.name, error=named(error))  # the sweep will do it
+
+    def _give_back(self, claims: Sequence[Claim]) -> None:
+        if not claims:
+            return
+        targets = [Target(send_id=c.send_id, reason=Reason.WORKER_STOPPED, claim_number=c.number) for c in claims]
+        with self._database.transaction() as connection:
+            moves.give_back(connection, Who(By.WORKER, worker=self._worker), targets)
 
 
 def never_written(started: Started, reason: str) -> Finished:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+import psycopg
+
 from dashboard import __version__
 from dashboard.ledger import outbox, place
 from dashboard.ledger.attempts import Windows
-from dashboard.ledger.database import Database
+from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
@@ -29,7 +31,7 @@ from dashboard.worker.reconcile import match_again, reconcile
 from dashboard.worker.roll_up import roll_up
 from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
-from dashboard.worker.trouble import DATABASE_TROUBLE
+from dashboard.worker.trouble import DATABASE_TROUBLE, LONGEST_PAUSE, named
 
 LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up", "retain")
 """What a worker can do; ``--only`` names some of them."""
@@ -85,10 +87,13 @@ class Worker:
         self._sending_allowed = False
 
     def run(self) -> None:
-        """Work until :meth:`stop` is called; then finish what is in flight and give the rest back."""
+        """Work until :meth:`stop` is called; then finish what is in flight and give the rest back.
+
+        A database that is away is waited for, also before the start.
+        """
         spare_the_collector()
-        self._register()
-        self._check_place()
+        if not self._arrive():
+            return
         log.info(Action.WORKER_STARTED, worker=self.identity.name, loops=list(self._only))
         threads = self._threads()
         for thread in threads:
@@ -154,7 +159,7 @@ class Worker:
             stopping=self._stopping,
             may_send=self._may_send,
             unsure=self._forget_place,
-            at_home=lambda connection: place.is_same(connection, s.environment),
+            at_home=lambda connection: place.is_home(connection, s.environment),
             name=f"dispatch-{number}",
         )
 
@@ -193,10 +198,26 @@ class Worker:
 
     # ── being known ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _arrive(self) -> bool:
+        """Be known, and look at the place. False where it is told to stop before the database could be reached."""
+        tries = 0
+        while not self._stopping.is_set():
+            try:
+                self._register()
+                self._check_place()
+            except (psycopg.OperationalError, NotCommitted) as error:
+                log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name, error=named(error))
+                self._stopping.wait(min(0.1 * 2.0**tries, LONGEST_PAUSE))
+                tries = min(tries + 1, 10)
+            else:
+                return True
+        return False
+
     def _register(self) -> None:
         with self._database.transaction() as connection:
             connection.execute(
-                "insert into sendonce.workers (id, name, version, loops) values (%s, %s, %s, %s)",
+                "insert into sendonce.workers (id, name, version, loops) values (%s, %s, %s, %s)"
+                " on conflict do nothing",  # it is known already where the answer to an earlier commit was lost
                 (self.identity.id, self.identity.name, __version__, list(self._only)),
             )
 

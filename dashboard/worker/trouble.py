@@ -11,7 +11,7 @@ import sqlalchemy.exc
 from dashboard.ledger.database import NotCommitted
 from dashboard.log import Action, log
 
-DATABASE_TROUBLE = (psycopg.Error, sqlalchemy.exc.DBAPIError, NotCommitted)
+DATABASE_TROUBLE = (psycopg.Error, sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, NotCommitted)
 """What a statement or a commit may come to, whoever's fault it is."""
 
 LONGEST_PAUSE = 5.0

@@ -179,6 +179,12 @@ def test_retry_after_is_seconds_or_a_date_and_never_negative(value: str, seconds
     assert retry_after({"retry-after": value}, now=datetime(2026, 11, 30, 9, 0, tzinfo=UTC)) == seconds
 
 
+def test_a_date_to_come_again_counts_from_the_answers_own_date_and_not_from_our_clock() -> None:
+    headers = {"retry-after": "Mon, 30 Nov 2026 09:02:00 GMT", "date": "Mon, 30 Nov 2026 09:00:00 GMT"}
+    assert retry_after(headers, now=datetime(1999, 1, 1, tzinfo=UTC)) == 120.0
+    assert retry_after({**headers, "date": "soon"}, now=datetime(2026, 11, 30, 9, 1, tzinfo=UTC)) == 60.0
+
+
 def test_an_unknown_provider_is_refused_with_the_known_ones_named() -> None:
     with pytest.raises(ValueError, match="resend, smtp"):
         provider("carrier-pigeon")

@@ -13,7 +13,7 @@ from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import Database, NotCommitted, migrate
 from dashboard.simulator import Config, Simulator
 from tests.conftest import SERVER_SETTINGS
-from tests.crew import Rival, ask_one, attempts_of, state_of, until, violations
+from tests.crew import Hand, Rival, ask_one, attempts_of, state_of, until, violations
 from tests.lanes import a_lane, point_at
 from tests.place import Place
 
@@ -125,3 +125,28 @@ def test_transactions_read_committed_whatever_the_default_is(own_place: Place) -
     with fresh.transaction() as connection:
         assert connection.execute("show transaction_isolation").fetchone() == ("read committed",)
     fresh.close()
+
+
+def test_a_claim_that_may_not_be_committed_is_not_used(own_place: Place, simulator: Simulator) -> None:
+    """Another lane of the same worker may have claimed the same sends under the same numbers meanwhile."""
+    point_at(own_place, simulator)
+    send = ask_one(own_place)
+    own_place.run(
+        "create function refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'no' using errcode = 'disk_full'; end $$"
+    )
+    own_place.run(
+        "create constraint trigger refuse after update on sendonce.work"
+        " deferrable initially deferred for each row execute function refuse()"
+    )
+    with a_lane(own_place) as lane:
+        with pytest.raises(psycopg.errors.DiskFull):
+            lane.go_round()
+        own_place.run("drop trigger refuse on sendonce.work")
+        other = Hand(own_place, id=lane._worker)
+        claims = other.claim()
+        assert [claim.number for claim in claims] == [1]
+        until(lambda: not lane.go_round())
+        assert other.start(claims) == []
+    numbers = own_place.all("select claim_number, status::text from sendonce.attempts where send_id = %s", send)
+    assert numbers == [{"claim_number": 2, "status": "accepted"}], "under a claim of its own"

@@ -95,16 +95,77 @@ def test_a_pause_is_only_made_longer(place: Place) -> None:
 def test_a_provider_that_cannot_be_reached_three_times_in_a_row_is_left_alone_for_longer_each_time(
     place: Place,
 ) -> None:
-    ask(place, *(f"order:{i}" for i in range(6)))
+    ask(place, *(f"order:{i}" for i in range(8)))
     hand = Hand(place)
-    started = hand.start()
     spans = []
-    for each in started:
-        hand.finish(each, "account_trouble", reason="connection refused")
-        spans.append(place.one("select paused_until - now() as left from sendonce.accounts")["left"])
+    for round_ in range(3):
+        for each in hand.start()[: 3 if round_ == 0 else 1]:
+            hand.finish(each, "account_trouble", reason="connection refused")
+            spans.append(place.one("select paused_until - now() as left from sendonce.accounts")["left"])
+        _resume(place)
     assert spans[:2] == [None, None]
-    assert timedelta(seconds=29) < spans[2] <= timedelta(seconds=30)
-    assert timedelta(seconds=58) < spans[5] <= timedelta(seconds=60)
+    for left, seconds in zip(spans[2:], (30, 60, 120), strict=True):
+        assert timedelta(seconds=seconds - 2) < left <= timedelta(seconds=seconds)
+
+
+def test_a_whole_set_that_meets_one_outage_is_one_round_of_trouble(place: Place) -> None:
+    ask(place, *(f"order:{i}" for i in range(60)))
+    one, two = Hand(place), Hand(place)
+    started = [(one, each) for each in one.start(one.claim(30))] + [(two, each) for each in two.start()]
+    assert len(started) == 60
+    for hand, each in started:
+        hand.finish(each, "account_trouble", reason="connection refused")
+    left = place.one("select paused_until - now() as left, troubles from sendonce.accounts")
+    assert left["left"] <= timedelta(seconds=30), "not an hour for a blink of the provider"
+    assert left["troubles"] == 3
+
+
+def in_trouble(place: Place, sends: int = 10) -> Hand:
+    """The breaker has opened, and its pause is over."""
+    ask(place, *(f"order:{i}" for i in range(sends)))
+    hand = Hand(place)
+    for each in hand.start(hand.claim(3)):
+        hand.finish(each, "account_trouble", reason="connection refused")
+    assert _paused(place)
+    _resume(place)
+    return hand
+
+
+def test_after_the_pause_one_call_tries_and_everybody_else_waits_for_its_answer(place: Place) -> None:
+    hand, other = in_trouble(place), Hand(place)
+    late = other.claim()  # claimed before the other has begun
+    (trying,) = hand.start()
+    assert other.start(late) == []
+    assert (hand.start(), other.start()) == ([], [])
+    assert _paused(place)
+    hand.finish(trying, "accepted", "m-1")
+    assert not _paused(place)
+    assert len(other.start()) == 9, "and now all that has waited"
+
+
+def test_a_call_that_tried_in_vain_makes_the_next_pause_twice_as_long(place: Place) -> None:
+    hand = in_trouble(place)
+    (trying,) = hand.start()
+    assert hand.finish(trying, "account_trouble", reason="connection refused").paused == set(), "no second alert"
+    left = place.one("select paused_until - now() as left from sendonce.accounts")["left"]
+    assert timedelta(seconds=58) < left <= timedelta(seconds=60)
+
+
+def test_a_call_that_never_tells_how_its_try_went_is_followed_by_another(place: Place) -> None:
+    hand = in_trouble(place)
+    assert len(hand.start()) == 1
+    _resume(place)
+    assert len(hand.start()) == 1
+
+
+def test_an_answer_that_was_under_way_ends_no_pause_that_has_another_reason(place: Place) -> None:
+    ask(place, *(f"order:{i}" for i in range(4)))
+    hand = Hand(place)
+    first, *others = hand.start()
+    for each in others:
+        hand.finish(each, "account_trouble", pause=PAUSE, reason="quota")
+    hand.finish(first, "accepted", "m-1")
+    assert _paused(place)
 
 
 def test_a_yes_in_between_begins_the_count_anew(place: Place) -> None:

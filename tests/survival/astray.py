@@ -1,4 +1,4 @@
-"""``sendonce`` in a process whose wall clock is wrong by SENDONCE_ASTRAY seconds, for tests: ``astray.py worker``.
+"""``sendonce`` in a process whose wall clock is SENDONCE_ASTRAY seconds wrong, for tests: ``python astray.py worker``.
 
 What the product asks for the time of day is shifted before any of it is imported: ``time.time`` and ``datetime.now``.
 """

@@ -35,7 +35,6 @@ class Proxy:
 
     to: str
     cuts: list[Cut] = field(default_factory=list)
-    made: list[Cut] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,7 +87,6 @@ class Proxy:
             for cut in self.cuts:
                 if any(cut.words in text for text in ran):
                     self.cuts.remove(cut)
-                    self.made.append(cut)
                     return cut
         return None
 

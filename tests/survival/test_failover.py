@@ -134,17 +134,22 @@ def test_a_standby_that_is_not_in_force_is_no_proof_of_anything(servers: Pair, p
     ):
         standby.withdraw(connection, user_id=ada, reason="it is gone")
 
-    # Until it would not go on by itself any more.
+    # Until it would not go on by itself any more: then a person may say that it was not promoted.
     with psycopg.connect(servers.address("one")) as beside:
         beside.execute(
             "update sendonce.settings set changed_at = now() - interval '361 seconds' where name = 'standby'"
         )
+    assert not sends(place)
+    with place.database.transaction() as connection:
+        assert standby.withdraw(connection, user_id=ada, reason="it is gone") == "two"
     assert sends(place)
     place.run("insert into sendonce.workspaces (name) values ('confirmed')")
 
-    # It is back, and is seen in force again; then it is started anew, and might be anybody's copy.
+    # It is back, and declared again; then it is started anew, and might be anybody's copy.
     servers.start_standby()
     servers.be_synchronous()
+    with place.database.transaction() as connection:
+        standby.declare(connection, "two", user_id=ada, reason="it may go on by itself")
     assert sends(place)
     with place.database.transaction() as connection:
         seen = standby.declared(connection)

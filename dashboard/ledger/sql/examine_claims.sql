@@ -26,7 +26,7 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, a
   case when p.source = 'bounced' then 'bounced_before' when p.source = 'complained' then 'complained_before'
     when p.source = 'unsubscribed' then 'unsubscribed' when p.source is not null then 'suppressed_by_person'
     when w.cancel_reason is not null then w.cancel_reason end as detail,
-  m.late_policy::text
+  m.late_policy::text, a.troubles >= %(troubles)s::int as troubled
 from sendonce.work w
 join sendonce.mailstreams m on m.workspace_id = w.workspace_id and m.name = w.mailstream
 join sendonce.workspaces s on s.id = w.workspace_id

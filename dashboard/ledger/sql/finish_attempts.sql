@@ -1,4 +1,5 @@
--- Say what became of attempts that are open, or ambiguous so far. Returns those that it could still say it of.
+-- Say what became of attempts that are open, or ambiguous so far. Returns those that it could still say it of: an attempt
+-- under another claim is another attempt, though it has the same number where the first one's commit was lost.
 with told as (
   select * from unnest(%(send_id)b::uuid[], %(n)b::int[], %(claim_number)b::int[], %(status)b::text[],
     %(error_class)b::text[], %(error_code)b::text[], %(reason)b::text[], %(phase)b::text[], %(request_id)b::text[],
@@ -15,7 +16,6 @@ with told as (
     request_id = coalesce(t.request_id, a.request_id), duration_ms = coalesce(t.duration_ms, a.duration_ms),
     provider_message_id = coalesce(t.provider_message_id, a.provider_message_id)
   from told t
-  -- An attempt whose commit was lost has left its number to a later claim's.
   where a.send_id = t.send_id and a.n = t.n and a.claim_number = t.claim_number and a.status in ('submitting', 'ambiguous')
     and (%(worker)s::uuid is null or a.worker = %(worker)s::uuid)
   returning a.send_id, a.n, a.claim_number, a.workspace_id, a.mailstream, a.started_at

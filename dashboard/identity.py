@@ -49,6 +49,7 @@ SEEN_BY_RECIPIENT = (
     "from", "reply_to", "subject", "text", "html", "headers", "template", "revision", "variables", "attachments",
 )  # fmt: skip
 """The fields of a message that a fingerprint covers. Not among them: trigger, metadata, time and address."""
+_SEEN = frozenset(SEEN_BY_RECIPIENT)
 
 
 def fingerprint(message: Mapping[str, object], recipient_id: str) -> bytes:
@@ -59,7 +60,7 @@ def fingerprint(message: Mapping[str, object], recipient_id: str) -> bytes:
     seen = {
         name: value
         for name, value in message.items()
-        if name in SEEN_BY_RECIPIENT and value is not None and value != {} and value != []
+        if name in _SEEN and value is not None and value != {} and value != []
     }
     seen["recipient_id"] = recipient_id
     return hashlib.sha256(canonical_json(seen)).digest()

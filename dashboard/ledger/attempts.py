@@ -192,15 +192,14 @@ def _within_rate(connection: Connection, who: Who, rows: Sequence[_Examined]) ->
 def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], windows: Windows) -> list[Started]:
     if not rows:
         return []
-    ids, numbers, ns, accounts, endpoints, keys = transposed(
-        [(r.send_id, r.claim_number, r.n, r.account_id, r.endpoint, r.idempotency_key) for r in rows], 6
-    )
     started = {
         row[0]
         for row in run(
             connection,
             "start_attempts",
-            send_id=ids, claim_number=numbers, n=ns, account_id=accounts, endpoint=endpoints, key=keys,
+            send_id=[r.send_id for r in rows], claim_number=[r.claim_number for r in rows], n=[r.n for r in rows],
+            account_id=[r.account_id for r in rows], endpoint=[r.endpoint for r in rows],
+            key=[r.idempotency_key for r in rows],
             worker=worker, submit_window=windows.submit, request_timeout=windows.request, margin=windows.margin,
         ).fetchall()
     }  # fmt: skip
@@ -302,14 +301,12 @@ def finish(
 def _accept_answered(connection: Connection, who: Who, yes: Sequence[Finished]) -> set[UUID]:
     if not yes:
         return set()
-    ids, ns, numbers, messages, requests, durations = transposed(
-        [(f.send_id, f.n, f.claim_number, f.provider_message_id, f.request_id, f.duration_ms) for f in yes], 6
-    )
     rows = run(
         connection,
         "accept_answered",
-        send_id=ids, n=ns, claim_number=numbers, provider_message_id=messages, request_id=requests,
-        duration_ms=durations, worker=who.worker, settled_by=str(who.by),
+        send_id=[f.send_id for f in yes], n=[f.n for f in yes], claim_number=[f.claim_number for f in yes],
+        provider_message_id=[f.provider_message_id for f in yes], request_id=[f.request_id for f in yes],
+        duration_ms=[f.duration_ms for f in yes], worker=who.worker, settled_by=str(who.by),
     ).fetchall()  # fmt: skip
     return {row[0] for row in rows}
 

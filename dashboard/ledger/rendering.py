@@ -54,14 +54,15 @@ def _as_templates_do(source: str) -> str:
 @functools.lru_cache(maxsize=512)
 def _renderer(source: str, html: bool) -> Render:
     environment = _HTML if html else _TEXT
-    parts = _parts(environment.parse(source))
+    parsed = environment.parse(source)
+    parts = _parts(parsed)
     if all(isinstance(part, nodes.TemplateData) or _is_plain_name(part) for part in parts):
         names = tuple(part.name for part in parts if isinstance(part, nodes.Name))
         pattern = "".join(
             part.data.replace("%", "%%") if isinstance(part, nodes.TemplateData) else "%s" for part in parts
         )
         return functools.partial(_fill, pattern, names, escape if html else str)
-    return functools.partial(_run, environment.from_string(source))
+    return functools.partial(_run, environment.from_string(parsed))
 
 
 def _parts(template: nodes.Template) -> list[nodes.Node]:

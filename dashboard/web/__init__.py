@@ -19,7 +19,19 @@ from dashboard.web.state import NAME, Ground
 TOP = Path(__file__).resolve().parents[2]
 """Where ``templates/`` and ``static/`` are: the checkout, or the folder of the image."""
 
-VIEWS = ("login", "investigate", "search", "sends", "send", "held", "overview", "operations", "audit", "health")
+VIEWS = (
+    "login",
+    "investigate",
+    "search",
+    "sends",
+    "send",
+    "cancel",
+    "held",
+    "overview",
+    "operations",
+    "audit",
+    "health",
+)
 
 
 def create_app(settings: Settings, database: Database, vault: Vault) -> Flask:

@@ -97,3 +97,25 @@ def test_the_worker_and_the_producer_load_neither_flask_nor_plotly(name: str) ->
     code = f"import sys, {', '.join(ours)}; print(*sorted({{'flask', 'plotly', 'dashboard.web'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+LATE = {
+    "dashboard.worker.process": {"alembic", "mako", "click", "argon2"},
+    "dashboard.web": {"alembic", "mako"},
+    "dashboard.cli": {"psycopg", "sqlalchemy", "flask", "alembic", "structlog"},
+}
+"""What each must not load before it needs it: its start is waited for."""
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_start_loads_nothing_that_only_another_part_needs(name: str) -> None:
+    code = f"import sys, {name}; print(*sorted({LATE[name]!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_no_password_is_hashed_by_an_import() -> None:
+    code = (
+        "import argon2; argon2.PasswordHasher.hash = None\nimport dashboard.web.views.login, dashboard.worker.process"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

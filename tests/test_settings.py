@@ -48,6 +48,14 @@ def test_every_mistake_is_reported_at_once() -> None:
     assert str(caught.value).splitlines() == caught.value.problems
 
 
+@pytest.mark.parametrize("number", ["-1", "11", "1.5", "all"])
+def test_trusted_proxies_are_counted(number: str) -> None:
+    (problem,) = problems_of({"SENDONCE_TRUSTED_PROXIES": number})
+    assert problem.startswith("SENDONCE_TRUSTED_PROXIES is ")
+    assert read_settings(GOOD).trusted_proxies == 0
+    assert read_settings(GOOD | {"SENDONCE_TRUSTED_PROXIES": "2"}).trusted_proxies == 2
+
+
 def test_a_missing_secret_is_refused_with_the_command_that_makes_one() -> None:
     for name in ("SENDONCE_SECRET_KEY", "SENDONCE_ENCRYPTION_KEYS"):
         (problem,) = problems_of({name: ""})

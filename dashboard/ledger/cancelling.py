@@ -33,11 +33,18 @@ class Remembered:
 
 
 def cancel_send(
-    connection: Connection, *, workspace_id: UUID, send_id: UUID, user_id: UUID | None, reason: str
+    connection: Connection,
+    *,
+    workspace_id: UUID,
+    send_id: UUID,
+    user_id: UUID | None,
+    reason: str,
+    token_id: UUID | None = None,
 ) -> Cancelled | Remembered | Refused:
     """Cancel an open send of the workspace, with an audit row, in the connection's transaction. Safe to repeat.
 
-    ``user_id`` is None where a program asks. A held send is decided, as on its page, with all that is known by now.
+    ``user_id`` is None where a program asks, by its ``token_id``. A held send is decided, as on its page, with all
+    that is known by now.
     """
     if not reason.strip():
         return Refused("Give a reason: it stands beside the cancellation for whoever looks at it later.")
@@ -57,8 +64,8 @@ def cancel_send(
         who = Who(By.API if user_id is None else By.PERSON, user_id=user_id)
         moves.cancel(connection, who, [Target(send_id=send_id, reason=Reason.CANCELLED_BY_PERSON)])
     audit.record(
-        connection, audit.Action.CANCEL_SEND, workspace_id=workspace_id, user_id=user_id, subject=send_id,
-        reason=reason.strip(), detail={"before": row.state.value, "call_running": running},
+        connection, audit.Action.CANCEL_SEND, workspace_id=workspace_id, user_id=user_id, token_id=token_id,
+        subject=send_id, reason=reason.strip(), detail={"before": row.state.value, "call_running": running},
     )  # fmt: skip
     return Remembered(send_id) if running else Cancelled(send_id)
 

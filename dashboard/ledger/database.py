@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 import psycopg
-from alembic import command
-from alembic.config import Config
 from psycopg import pq
 from psycopg.rows import TupleRow
 from sqlalchemy import Engine, create_engine
@@ -225,6 +223,10 @@ def compiled(query: Any) -> tuple[str, Mapping[str, object]]:
 
 def migrate(url: str, revision: str = "head") -> None:
     """Bring the database to the newest schema. Safe to repeat, and to run twice at once."""
+    # Only here: a worker starts without it.
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
     config.attributes["url"] = url

@@ -33,5 +33,9 @@ def bury_webhook(
     connection.execute(
         "insert into sendonce.dead_letters (workspace_id, account_id, source, reason, payload)"
         " values (%s, %s, 'webhook', %s, %s)",
-        (workspace_id, account_id, reason.replace("\0", "")[:500], vault.encrypt(payload, account_id.bytes)),
+        (workspace_id, account_id, _storable(reason), vault.encrypt(payload, account_id.bytes)),
     )
+
+
+def _storable(reason: str) -> str:
+    return reason.replace("\0", "").encode(errors="replace").decode()[:500]

@@ -139,6 +139,11 @@ def _address(recipient: Mapping[str, Any]) -> str:
     return address.strip()
 
 
+def storable(text: str) -> bool:
+    """False for what neither the database nor a mail can carry: NUL, and half of a surrogate pair."""
+    return "\0" not in text and text.encode(errors="replace").decode() == text
+
+
 def _check_storable(raw: object) -> None:
     """Refuse what neither the database nor a mail can carry. A look at the whole; a closer one only where it fails."""
     try:

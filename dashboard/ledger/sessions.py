@@ -7,6 +7,7 @@ do not slip through together, and counted in the database, so that all web proce
 
 from __future__ import annotations
 
+import functools
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,8 +26,11 @@ FREE_TRIES = {"login": 5, "client": 20}
 
 WINDOW = timedelta(minutes=15)
 
-_NOBODY = hasher.hash(secrets.token_hex())
-"""Verified where the login is unknown, so that the answer takes as long as for one that is known."""
+
+@functools.cache
+def _nobody() -> str:
+    """Verified where the login is unknown, so that the answer takes as long as for one that is known."""
+    return hasher.hash(secrets.token_hex())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ def log_in(
     database: Database, vault: Vault, *, login: str, password: str, client: str
 ) -> LoggedIn | NotLoggedIn | TooManyTries:
     """Check a password and open a session. ``client`` is the address that asks; only its keyed hash is kept."""
+    _nobody()  # made by the first log-in, of whomever: made for an unknown one alone, it would tell by its time
     by_login, by_client = vault.keyed_hash(f"login:{login}"), vault.keyed_hash(f"client:{client}")
     with database.transaction(durable=False) as connection:
         wait = max(_wait(connection, by_login, "login"), _wait(connection, by_client, "client"))
@@ -119,9 +124,9 @@ def _wait(connection: Connection, subject: bytes, kind: str) -> int:
 
 def _password_hash(connection: Connection, person: Person | None) -> str:
     if person is None:
-        return _NOBODY
+        return _nobody()
     row = connection.execute("select password_hash from sendonce.users where id = %s", (person.id,)).fetchone()
-    return str(row[0]) if row else _NOBODY
+    return str(row[0]) if row else _nobody()
 
 
 def _matches(password_hash: str, password: str) -> bool:

@@ -26,9 +26,17 @@ def pages(house: House) -> list[str]:
     make.duplicate(sends[-1], when=30)
     make.event(sends[-1], EventType.BOUNCED, occurred=9, bounce_class="hard", reason=HOSTILE)
     make.delivery(sends[-1], "bounced", when=9)
+    waiting = make.pending()
     house.commit()
     fixed = ["/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/overview", "/operations", "/audit"]
-    return [*fixed, *(f"/sends/{send}" for send in sends), f"/held/{sends[0]}", f"/sends/{sends[0]}/message", "/docs"]
+    return [
+        *fixed,
+        *(f"/sends/{send}" for send in (*sends, waiting)),
+        f"/sends/{waiting}/cancel",
+        f"/held/{sends[0]}",
+        f"/sends/{sends[0]}/message",
+        "/docs",
+    ]
 
 
 ON_A_PHONE = ("target-size", "scrollable-region-focusable", "color-contrast")
@@ -61,6 +69,29 @@ def test_no_page_has_anything_wrong(visit: Callable[..., Visit], pages: list[str
             found[path] = wrong
     assert found == {}
     assert window.complaints == []
+
+
+def test_lists_fit_at_every_width_and_a_recipient_stands_on_one_line(visit: Callable[..., Visit], house: House) -> None:
+    for make in (house.factory.held, house.factory.accepted):
+        make(recipient="recipient_104729")
+        make(recipient="3f2b8c1e-9d4a-4c6e-b1f0-7a5d2e8c9b01", trigger="evt_3f2b8c1e-9d4a-4c6e-b1f0")
+    house.commit()
+    window = visit()
+    window.log_in("operator")
+    for path in ("/held", "/sends", "/operations"):
+        window.open(path)
+        for width in (390, 600, 861, 900, 1000, 1180, 1181, 1280, 1440):
+            window.wear(width=width, scheme="light")
+            assert window.overflow() <= 0, f"{path} is too wide at {width}"
+            edges = (
+                "[...document.querySelectorAll('main .table')].map(t => t.scrollWidth - t.parentElement.clientWidth)"
+            )
+            assert max(window.page.evaluate(edges)) <= 0, f"{path} has a table that sticks out at {width}"
+            broken = window.page.evaluate(
+                "[...document.querySelectorAll('td.who bdi')].filter(id => id.textContent.length < 20"
+                " && id.getClientRects().length > 1).map(id => id.textContent)"
+            )
+            assert broken == [], f"{path} breaks a recipient's id at {width}"
 
 
 def test_an_error_page_has_nothing_wrong_either(visit: Callable[..., Visit]) -> None:

@@ -116,6 +116,18 @@ def test_a_poisoned_row_is_a_dead_letter_with_its_reason_and_its_neighbours_are_
         assert state_of(place, send_id(place.workspace, "receipts", key)) == State.PENDING
 
 
+def test_a_row_of_a_workspace_that_does_not_exist_is_a_dead_letter(place: Place) -> None:
+    nowhere = uuid4()
+    enqueue(place, "before")
+    place.run(
+        "insert into sendonce.outbox (send_id, workspace_id, request) values (%s, %s, %s)",
+        send_id(nowhere, "receipts", KEY), nowhere, Jsonb(body(KEY)),
+    )  # fmt: skip
+    enqueue(place, "after")
+    assert relay(place) == Relayed(taken=3, won=2, dead=1)
+    assert place.one("select workspace_id from sendonce.dead_letters")["workspace_id"] == nowhere
+
+
 def test_what_a_dead_letter_keeps_is_the_whole_request(place: Place) -> None:
     poisoned = put(place, POISON["a number of 5,000 digits"])
     relay(place)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from dashboard.ledger import access, sessions
+from dashboard.web import create_app
 from dashboard.web.login import own_path
-from tests.web.conftest import PASSWORD, House
+from dashboard.web.state import NAME
+from tests.web.conftest import PASSWORD, Browser, House
 
 
 def test_whoever_is_not_logged_in_is_asked_to_and_then_gets_the_wanted_page(house: House) -> None:
@@ -52,6 +58,40 @@ def test_an_unknown_login_takes_as_long_as_a_wrong_password(house: House) -> Non
         return min(durations)
 
     assert fastest("nobody") > 0.5 * fastest("support")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many tries of one client are free: a password takes long to check."""
+    monkeypatch.setitem(sessions.FREE_TRIES, "client", 3)
+    return 3
+
+
+def tries_of_a_client(house: House, proxies: int, forwarded: Callable[[int], str]) -> int:
+    """How many log-ins are looked at before the client has to wait; ``forwarded``: the header of each request."""
+    settings = replace(house.app.extensions[NAME].settings, trusted_proxies=proxies)
+    browser = Browser(create_app(settings, house.database, house.factory.vault).test_client())
+    browser.get("/login")
+    for number in range(5):
+        given = {"csrf_token": browser.csrf, "login": f"nobody{number}", "password": "wrong password"}
+        headers = {"X-Forwarded-For": forwarded(number)}
+        if browser.client.post("/login", data=given, headers=headers).status_code == 429:
+            return number
+    return number + 1
+
+
+@pytest.mark.usefixtures("few")
+def test_behind_proxies_tries_count_for_the_client_and_not_for_the_proxy(house: House) -> None:
+    assert tries_of_a_client(house, 1, lambda n: f"203.0.113.{n}") == 5, "each its own"
+    assert tries_of_a_client(house, 2, lambda n: f"198.51.100.{n}, 10.0.0.2") == 5, "a proxy before a proxy"
+
+
+def test_an_address_that_a_client_itself_writes_into_the_header_counts_for_nothing(house: House, few: int) -> None:
+    assert tries_of_a_client(house, 1, lambda n: f"203.0.113.{n}, 192.0.2.1") == few, "before the proxy's own word"
+
+
+def test_without_trusted_proxies_the_header_is_anybodys_word(house: House, few: int) -> None:
+    assert tries_of_a_client(house, 0, lambda n: f"203.0.113.{n}") == few
 
 
 def test_guessing_is_slowed_down_even_with_the_right_password(house: House) -> None:

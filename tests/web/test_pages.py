@@ -233,6 +233,20 @@ def test_the_export_is_safe_against_formulas_and_written_down(house: House) -> N
     assert house.rows("select action from sendonce.audit where action = 'export_sends'") == [("export_sends",)]
 
 
+def test_the_csv_holds_every_row_however_many_there_are(house: House) -> None:
+    house.factory.accepted(key="the first")
+    house.factory.connection.execute(
+        "insert into sendonce.sends select (jsonb_populate_record(s, jsonb_build_object('id', gen_random_uuid(),"
+        " 'key', 'k' || n, 'recorded_at', s.recorded_at + n / 3 * interval '1 second'))).*"
+        " from sendonce.sends s, generate_series(1, 10500) n"
+    )
+    house.commit()
+    response = house.browser("operator").get("/sends.csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert {row["key"] for row in rows} == {"the first", *(f"k{n}" for n in range(1, 10_501))}
+    assert len(rows) == 10_501, "each once, also where many were recorded at one moment"
+
+
 def test_every_empty_page_says_what_to_do_next(house: House) -> None:
     browser = house.browser("admin")
     assert "Nothing has been sent yet." in browser.get("/sends").text

@@ -149,6 +149,27 @@ def test_rule_15_a_malformed_request_becomes_a_dead_letter_and_is_answered_200(h
     assert all(row["reason"].startswith("malformed: ") for row in rows)
 
 
+ODD: dict[str, tuple[bytes, tuple[int, int]]] = {
+    "nested beyond any reader": (b'{"type":' + b'{"a":' * 3_000 + b"1" + b"}" * 3_001, (0, 1)),
+    "a number of 5,000 digits": (event().replace(b'"49a3"', b"9" * 5_000), (0, 1)),
+    "bytes that are no text": (b'{"type": "email.delivered\xff"}', (0, 1)),
+    "NUL and half characters": (
+        event("email.bounced", email_id="a\0b\ud800", bounce={"type": "Permanent", "message": "\udfff\0"}), (1, 0),
+    ),
+    "ids over any length": (event(email_id="i" * 100_000, click={"link": "u" * 100_000}), (1, 0)),
+    "a time outside the calendar": (event().replace(b"2026-11-30", b"99999-11-30"), (1, 0)),
+    "a body of 15 MB": (event(subject="x" * 15_000_000), (1, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "kept"), ODD.values(), ids=ODD.keys())
+def test_rule_15_an_odd_request_is_kept_as_event_or_dead_letter_and_answered_200(
+    hook: Hook, body: bytes, kept: tuple[int, int]
+) -> None:
+    assert hook.post(body).status_code == 200
+    assert (hook.place.count("unmatched"), hook.place.count("dead_letters")) == kept
+
+
 def test_rule_15_an_unknown_account_is_404(hook: Hook) -> None:
     assert hook.post(event(), account=uuid4()).status_code == 404
     assert hook.app.test_client().post("/webhooks/no-id", data=b"").status_code == 404
@@ -280,13 +301,13 @@ def fact(name: str, **members: Any) -> ProviderEvent:
 def test_rule_15_unreadable_parts_become_dead_letters_and_the_good_ones_are_stored(
     hook: Hook, tells: Callable[[Webhook], TestResponse]
 ) -> None:
-    told = Webhook(events=(fact("a"), fact("b", url="u")), unreadable=(Unreadable(b"part", "no type"),))
+    told = Webhook(events=(fact("a"), fact("b", url="u")), unreadable=(Unreadable(b"part", "no type \0"),))
     assert tells(told).status_code == 200
     rows = hook.place.all("select event_id from sendonce.unmatched order by event_id")
     assert [row["event_id"] for row in rows] == ["a", "b"]
     letter = hook.place.one("select payload, reason from sendonce.dead_letters")
     assert (hook.place.vault.decrypt(letter["payload"], hook.place.account.bytes), letter["reason"]) == (
-        b"part", "no type",
+        b"part", "no type ",
     )  # fmt: skip
 
 

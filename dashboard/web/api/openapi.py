@@ -111,6 +111,15 @@ SCHEMAS: dict[str, Schema] = {
         links=_object(("self", "trace", "page"), self=_text("It."), trace=_text("Its trace."), page=_text("Its page")),
     ),
     "Sends": _object(("sends",), sends={"type": "array", "items": _ref("Send")}),
+    "Reason": _object(("reason",), reason=_text("Why, for whoever looks at it later.", maxLength=2000)),
+    "Cancellation": _object(
+        ("outcome", "send"),
+        outcome=_text(
+            "remembered: a call is running. Too late if the provider takes it, else it becomes cancelled.",
+            enum=["cancelled", "remembered"],
+        ),
+        send=_ref("Send"),
+    ),
     "Trace": {
         "type": "array",
         "items": _object(
@@ -221,6 +230,23 @@ PATHS: dict[str, Schema] = {
             "summary": "Everything on record about one send, oldest first",
             "parameters": [ID],
             "responses": {"200": _answer("The trace.", _ref("Trace")), "404": _problem("No such send."), **COMMON},
+        }
+    },
+    "/api/v1/sends/{id}/cancel": {
+        "post": {
+            "operationId": "cancelSend",
+            "summary": "Cancel a send",
+            "description": "Safe to repeat. What an unanswered attempt may have sent is not called back.",
+            "parameters": [ID],
+            "requestBody": {"required": True, "content": _json(_ref("Reason"))},
+            "responses": {
+                "200": _answer("It is cancelled.", _ref("Cancellation"), Idempotent_Replayed="true, if it was before"),
+                "202": _answer("A call is running: too late if it is taken.", _ref("Cancellation")),
+                "404": _problem("No such send."),
+                "409": _problem("It has come to another end, or somebody else holds it.", Retry_After="Seconds."),
+                **TAKEN,
+                **COMMON,
+            },
         }
     },
     "/webhooks/{account}": {

@@ -84,6 +84,12 @@ KINDS: dict[str, Kind] = {
         " and it is not sent. `send_id` and `first_seen` name the send that has the key.",
         "If the first content was right, leave it. If this is another email, give it another key.",
     ),
+    "settled": Kind(
+        409,
+        "The send has come to its end",
+        "It was accepted, suppressed or failed before, so there is nothing to cancel.",
+        "Read the send: its state says what became of it. What a provider has taken cannot be called back.",
+    ),
     "broken": Kind(
         500,
         "Something broke on our side",
@@ -125,11 +131,9 @@ class Problem(Exception):
         }
 
 
-def busy() -> Problem:
-    """Recording waited too long for somebody else's transaction."""
-    return Problem(
-        "busy", "Another transaction is recording this key. Repeat the request.", headers={"Retry-After": "1"}
-    )
+def busy(detail: str = "Another transaction is recording this key. Repeat the request.") -> Problem:
+    """Somebody else's transaction was waited for too long."""
+    return Problem("busy", detail, headers={"Retry-After": "1"})
 
 
 def unavailable() -> Problem:

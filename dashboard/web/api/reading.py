@@ -12,7 +12,7 @@ from werkzeug.datastructures import Authorization
 
 from dashboard.ledger import access
 from dashboard.ledger.access import ApiToken
-from dashboard.ledger.requests import BadRequest
+from dashboard.ledger.requests import BadRequest, storable
 from dashboard.web.api.problems import Problem
 from dashboard.web.bodies import raw_body
 from dashboard.web.state import database
@@ -21,6 +21,9 @@ MAX_BODY = 10_000_000
 """Bytes of one send."""
 MAX_BATCH_BODY = 30_000_000
 MAX_LINES = 1_000
+MAX_REASON = 2_000
+"""Characters, as on the pages."""
+MAX_REASON_BODY = 20_000
 LONGEST_WAIT = 30.0
 """Seconds of ``?wait=``."""
 
@@ -61,6 +64,21 @@ def one_send() -> dict[str, Any]:
             raise BadRequest("key", "differs from the Idempotency-Key header; give one of them, or the same in both")
         raw["key"] = header
     return raw
+
+
+def reason() -> str:
+    """The body as ``{"reason": "…"}``: why somebody cancels. It is kept for people to read."""
+    if request.mimetype != "application/json":
+        raise Problem("wrong-content-type", "Send the reason as application/json.")
+    raw = parsed(raw_body(MAX_REASON_BODY))
+    if not isinstance(raw, dict) or raw.keys() - {"reason"}:
+        raise BadRequest("request", 'must be a JSON object with one member: {"reason": "…"}')
+    given = raw.get("reason")
+    if not isinstance(given, str) or not given.strip() or len(given) > MAX_REASON:
+        raise BadRequest("reason", f"is needed, as text of at most {MAX_REASON} characters")
+    if not storable(given):
+        raise BadRequest("reason", "holds a character that cannot be stored")
+    return given.strip()
 
 
 def batch_lines() -> list[tuple[int, bytes]]:

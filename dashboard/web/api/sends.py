@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from flask import Blueprint, Response
 
 from dashboard.insight.timeline import Entry, timeline
+from dashboard.ledger.cancelling import Cancelled, Remembered, cancel_send
+from dashboard.ledger.holds import Refused
 from dashboard.ledger.recording import Recorded
 from dashboard.ledger.requests import BadRequest
-from dashboard.ledger.standing import Standing, find_by_key, read_standings
+from dashboard.ledger.standing import Standing, find_by_key, read_standing, read_standings
 from dashboard.ledger.trace import read_trace
-from dashboard.lifecycle import Verdict
+from dashboard.lifecycle import State, Verdict
 from dashboard.web.api import problems, reading
 from dashboard.web.api.problems import Problem
 from dashboard.web.api.recording import record_lines, record_one
@@ -87,6 +90,31 @@ def trace(id: str) -> Response:
     if found is None:
         raise Problem("not-found", "The workspace of this token has no send of this id.")
     return answer([_entry(entry) for entry in timeline(found)])
+
+
+@blueprint.post("/<string:id>/cancel")
+@by_token
+def cancel(id: str) -> Response:
+    """Cancel a send, or have it cancelled unless the call that is running is taken. Safe to repeat."""
+    token, send_id, reason = reading.token(), reading.send_id(id), reading.reason()
+    try:
+        with database().transaction() as connection:
+            outcome = cancel_send(
+                connection, workspace_id=token.workspace_id, send_id=send_id, user_id=None, token_id=token.id,
+                reason=reason,
+            )  # fmt: skip
+            standing = _require(read_standing(connection, token.workspace_id, send_id))
+    except psycopg.errors.LockNotAvailable:
+        raise problems.busy("Another transaction holds this send. Repeat the request.") from None
+    match outcome:
+        case Cancelled():
+            return answer({"outcome": "cancelled", "send": shown(standing)})
+        case Remembered():
+            return answer({"outcome": "remembered", "send": shown(standing)}, 202)
+        case Refused() if standing.state is State.CANCELLED:
+            return answer({"outcome": "cancelled", "send": shown(standing)}, 200, **REPLAYED)
+        case Refused():
+            raise Problem("settled", f"It is {standing.state}: there is nothing to cancel.", send_id=str(send_id))
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[object]:

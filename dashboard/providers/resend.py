@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from dashboard.lifecycle import EventType
@@ -29,6 +29,7 @@ from dashboard.providers.base import (
     Setting,
     Settings,
     Webhook,
+    WebhookRequest,
 )
 from dashboard.providers.http import HttpClient
 from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, ruling_of
@@ -36,7 +37,6 @@ from dashboard.providers.reading import (
     bare_address,
     instant,
     json_object,
-    lower_names,
     mapping,
     named_values,
     text,
@@ -279,12 +279,10 @@ class Resend:
             return _refusing(str(error))
         return ResendChannel(client, api_key, _honours_keys(settings))
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the Svix signature over the raw bytes ("Verify webhooks"), then read the one event."""
-        event_id = verified_id(lower_names(headers), body, secrets=settings.get("webhook_secret", ""), now=now)
-        return Webhook(events_of(event_id, body))
+        event_id = verified_id(request, secrets=settings.get("webhook_secret", ""))
+        return Webhook(events_of(event_id, request.body))
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""

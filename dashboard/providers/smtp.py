@@ -12,7 +12,6 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from dashboard.providers.base import (
@@ -29,6 +28,7 @@ from dashboard.providers.base import (
     Setting,
     Settings,
     Webhook,
+    WebhookRequest,
     boot_time,
 )
 from dashboard.providers.conversation import REPLY_LINE, Conversation, Ended
@@ -272,9 +272,7 @@ class Smtp:
         except (ValueError, ssl.SSLError) as error:
             return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=str(error)))
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """SMTP has no webhooks, so no request is authentic."""
         raise NotAuthentic("SMTP has no webhooks")
 

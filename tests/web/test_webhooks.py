@@ -27,7 +27,7 @@ from dashboard.ledger.recording import record
 from dashboard.ledger.requests import read_request
 from dashboard.lifecycle import EventType
 from dashboard.providers import PROVIDERS
-from dashboard.providers.base import ProviderEvent, Unreadable, Webhook
+from dashboard.providers.base import CannotVerify, ProviderEvent, Unreadable, Webhook
 from dashboard.settings import Settings
 from dashboard.web import create_app
 from tests.place import KEYS, WEBHOOK_SECRET, Place
@@ -299,6 +299,37 @@ def test_rule_15_an_event_that_the_database_refuses_spoils_no_other(
     letter = hook.place.one("select payload, reason from sendonce.dead_letters")
     assert hook.place.vault.decrypt(letter["payload"], hook.place.account.bytes) == b"NUL \0"
     assert letter["reason"].startswith("the ledger refused it: ")
+
+
+def test_an_id_that_repeats_from_day_to_day_is_told_apart_by_its_day(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    days = ("2026-11-29", "2026-11-30")
+    facts = tuple(fact("a", event_day=day, url=day) for day in days)
+    assert tells(Webhook(events=facts)).status_code == 200
+    assert [row["event_day"] for row in hook.place.all("select event_day from sendonce.unmatched order by 1")] == [
+        *days
+    ]
+
+
+def test_rule_15_what_cannot_be_verified_for_our_own_lack_is_503_and_not_stored(hook: Hook) -> None:
+    hook.place.run("update sendonce.accounts set secrets = null")
+    assert hook.post(event()).status_code == 503, "no signing secret is configured"
+    assert [hook.place.count(table) for table in ("events", "unmatched", "dead_letters")] == [0, 0, 0]
+
+
+def test_a_confirmation_is_given_once_the_request_is_stored_and_asked_for_again_where_that_fails(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    stored: list[int] = []
+    told = Webhook(events=(fact("a"),), confirm=lambda: stored.append(hook.place.count("unmatched")))
+    assert tells(told).status_code == 200
+    assert stored == [1]
+
+    def fail() -> None:
+        raise CannotVerify("nobody answers there")
+
+    assert tells(Webhook(confirm=fail)).status_code == 503
 
 
 def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:

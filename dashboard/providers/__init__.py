@@ -18,13 +18,19 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
+from dashboard.providers.mailgun import Mailgun
+from dashboard.providers.postmark import Postmark
 from dashboard.providers.reading import lower_names
 from dashboard.providers.resend import Resend
 from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailure, SmtpSession, as_result
+from dashboard.providers.sendgrid import SendGrid
 from dashboard.providers.smtp import Smtp
 
 PROVIDERS: tuple[Provider, ...] = (
     Resend(),
+    SendGrid(),
+    Postmark(),
+    Mailgun(),
     Smtp(),
 )
 

@@ -33,10 +33,10 @@ from dashboard.providers.base import (
 )
 from dashboard.providers.conversation import REPLY_LINE, Conversation, Ended
 from dashboard.providers.http import TOO_LATE, connect_error
-from dashboard.providers.mime import ascii_domain, message_bytes, parsed_mailbox
+from dashboard.providers.mime import message_bytes, parsed_mailbox
 from dashboard.providers.results import SendResult, SmtpFailure, SmtpSession
-from dashboard.providers.wire import IdlePool, Refusing, SubmitDeadlinePassed, open_socket, tls_context
-from dashboard.providers.wording import for_people, why_unsendable
+from dashboard.providers.wire import IdlePool, SubmitDeadlinePassed, open_socket, refusing, tls_context
+from dashboard.providers.wording import ascii_domain, for_people, why_unsendable
 
 # ── SMTP's words ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,7 +270,7 @@ class Smtp:
         try:
             return SmtpChannel(_server(settings), request_timeout=request_timeout)
         except (ValueError, ssl.SSLError) as error:
-            return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=str(error)))
+            return refusing(str(error))
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """SMTP has no webhooks, so no request is authentic."""

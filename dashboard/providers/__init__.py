@@ -24,6 +24,7 @@ from dashboard.providers.reading import lower_names
 from dashboard.providers.resend import Resend
 from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailure, SmtpSession, as_result
 from dashboard.providers.sendgrid import SendGrid
+from dashboard.providers.ses import Ses
 from dashboard.providers.smtp import Smtp
 
 PROVIDERS: tuple[Provider, ...] = (
@@ -31,6 +32,7 @@ PROVIDERS: tuple[Provider, ...] = (
     SendGrid(),
     Postmark(),
     Mailgun(),
+    Ses(),
     Smtp(),
 )
 

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable
 from uuid import UUID
 
 import psycopg
@@ -31,6 +30,7 @@ from dashboard.providers.base import (
     Setting,
     Settings,
     Webhook,
+    WebhookRequest,
 )
 from dashboard.providers.results import SendResult
 
@@ -68,9 +68,7 @@ class Nothing:
     def close(self) -> None:
         """Nothing to close."""
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """It tells nothing."""
         return Webhook()
 

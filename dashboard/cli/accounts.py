@@ -155,7 +155,7 @@ def rotate_webhook_secret(*, name: str, file: str | None, secret_stdin: bool, en
         row = next(one for one in accounts.list_accounts(connection, workspace_id) if one.id == account_id)
         chosen = provider(row.provider)
         if WEBHOOK_SECRET not in {one.name for one in chosen.settings}:
-            raise Mistake(f"{chosen.title} has no webhooks")
+            raise Mistake(f"{chosen.title} has no webhooks that a secret signs")
         plain, secret = apart(chosen, _settings_of(connection, settings, account_id))
         old = secret.get(WEBHOOK_SECRET, "").split()[:1]
         new = [] if end else [_new_secret(file, secret_stdin)]
@@ -248,5 +248,5 @@ def _tell_webhook(settings: Settings, chosen: Provider, given: Mapping[str, str]
     click.echo(f"Webhook address, to enter at {chosen.title}: {_address(settings, account_id)}")
     if settings.public_url == Settings.public_url:
         click.echo("Set SENDONCE_PUBLIC_URL first: the provider cannot reach this address.")
-    if not given.get(WEBHOOK_SECRET):
+    if WEBHOOK_SECRET in {one.name for one in chosen.settings} and not given.get(WEBHOOK_SECRET):
         click.echo(f"Then store the secret that it shows: sendonce account rotate-webhook-secret {name}")

@@ -6,16 +6,33 @@ A new provider is its own file, one line in :data:`PROVIDERS`, and a folder of s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from dashboard.providers.base import NotAuthentic, Outcome, Provider, ProviderEvent, Settings, Webhook
+from dashboard.providers.base import (
+    NotAuthentic,
+    Outcome,
+    Provider,
+    ProviderEvent,
+    Settings,
+    Webhook,
+    WebhookRequest,
+)
+from dashboard.providers.mailgun import Mailgun
+from dashboard.providers.postmark import Postmark
+from dashboard.providers.reading import lower_names
 from dashboard.providers.resend import Resend
 from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailure, SmtpSession, as_result
+from dashboard.providers.sendgrid import SendGrid
+from dashboard.providers.ses import Ses
 from dashboard.providers.smtp import Smtp
 
 PROVIDERS: tuple[Provider, ...] = (
     Resend(),
+    SendGrid(),
+    Postmark(),
+    Mailgun(),
+    Ses(),
     Smtp(),
 )
 
@@ -46,14 +63,25 @@ _named = provider  # the functions below take an argument of that name
 
 
 def read_webhook(
-    provider: str, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
+    provider: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    settings: Settings,
+    now: datetime | None = None,
+    *,
+    url: str = "",
+    remote_address: str | None = None,
 ) -> Webhook:
     """Verify and normalise one webhook request without a database.
 
-    ``body``: the bytes as received. Raises NotAuthentic for a request that is not the provider's, ValueError for a body
-    that is malformed as a whole (or an unknown provider); gives no events for what is to be ignored.
+    ``body``: the bytes as received. ``url``, ``remote_address``: as in :class:`WebhookRequest`. Raises NotAuthentic for
+    a request that is not the provider's (as CannotVerify where that is our own trouble), ValueError for a body that is
+    malformed as a whole (or an unknown provider); gives no events for what is to be ignored.
     """
-    return _named(provider).read_webhook(headers, body, settings, now)
+    request = WebhookRequest(
+        headers=lower_names(headers), body=body, url=url, remote_address=remote_address, now=now or datetime.now(UTC)
+    )
+    return _named(provider).read_webhook(request, settings)
 
 
 def parse_events(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 from dashboard.lifecycle import EventType
@@ -143,6 +143,8 @@ class ProviderEvent:
 
     event_type: EventType
     event_id: str
+    event_day: str = ""
+    """The day (YYYY-MM-DD, UTC) within which the event id is unique; empty where it is unique for ever."""
     provider_message_id: str | None = None
     send_id: str | None = None
     """Our id as the provider echoed it, unchecked."""
@@ -156,6 +158,22 @@ class ProviderEvent:
     url: str | None = None
     raw: bytes = b""
     """This event's own part of the request body, for people to look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRequest:
+    """One request to an account's webhook address, before anybody knows whether it is the provider's."""
+
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    """As received: signatures are over these bytes."""
+    url: str = ""
+    """The public address that was called; one provider signs it."""
+    remote_address: str | None = None
+    """Whence it came, for providers that sign nothing. None: not known, and then on no list of addresses."""
+    now: datetime
+    """The time against which timestamps are judged, with its zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +190,38 @@ class Webhook:
 
     events: tuple[ProviderEvent, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    confirm: Callable[[], None] | None = None
+    """Answers a provider that wants this address confirmed elsewhere than in the response, over the network. Raises
+    :class:`CannotVerify` where that fails."""
 
 
 class NotAuthentic(Exception):
-    """The request was not signed by the provider of this account."""
+    """The request is not from the provider of this account: 401, and nothing of it is stored."""
+
+
+class Unverifiable(NotAuthentic, ValueError):
+    """The body is so malformed that its signature cannot even be found."""
+
+
+class CannotVerify(NotAuthentic):
+    """Nobody can tell, and that is our own trouble (no secret configured, no certificate): 503, come again."""
+
+
+# ── what can be asked ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A send whose call was not answered: has the provider taken it?"""
+
+    send_id: UUID
+    address: str
+    since: datetime
+    """Start of the first unanswered attempt."""
+
+
+class CannotLookUp(Exception):
+    """The provider gave no usable answer to a question, with the reason. It proves nothing."""
 
 
 # ── what an adapter can do ───────────────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +237,7 @@ class Capabilities:
     """Our send id travels with the message and comes back in events."""
     webhooks: bool = False
     look_up: bool = False
+    """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
     batch_size: int = 1
@@ -226,9 +273,7 @@ class Provider(Protocol):
         """A thread-safe sender that keeps connections."""
         ...
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the raw bytes and normalise. Raises :class:`NotAuthentic`, or ValueError for a malformed body."""
         ...
 
@@ -255,6 +300,18 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Drop idle connections."""
+        ...
+
+
+@runtime_checkable
+class LooksUp(Protocol):
+    """A channel that can ask its provider about a send."""
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """What the provider knows of this send, told as events: each shows our own id (DESIGN §5.6), or is not told.
+
+        None is no proof of anything, but for a provider that declares a settling time. Raises :class:`CannotLookUp`.
+        """
         ...
 
 

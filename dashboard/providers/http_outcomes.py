@@ -5,13 +5,14 @@ The default is doubt: a status without a row here is ambiguous, because the prov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Any, Literal
 
-from dashboard.providers.base import Ambiguous, Outcome, Rejected, Scope
+from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Rejected, Scope
+from dashboard.providers.reading import json_object
 from dashboard.providers.results import Answer, NoAnswer
 from dashboard.providers.wording import for_people
 
@@ -53,6 +54,43 @@ def ruling_of(status: int) -> Ruling:
     return COMMON.get(status, OTHER_4XX if 400 <= status < 500 else DOUBT)
 
 
+def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer], Outcome]) -> Outcome:
+    """The outcome of one call; ``judge``: what its provider's answers mean."""
+    match result:
+        case NeverWritten():
+            return result
+        case NoAnswer():
+            return judge_failure(result)
+        case Answer():
+            return judge(result)
+
+
+def readable(answer: Answer) -> dict[str, Any] | None:
+    """The JSON object that the answer holds, if it does."""
+    try:
+        return json_object(answer.body)
+    except ValueError:
+        return None
+
+
+def object_of(result: Answer | NoAnswer | NeverWritten) -> dict[str, Any]:
+    """The JSON object in a 200. Raises :class:`CannotLookUp` for anything else."""
+    if not isinstance(result, Answer):
+        raise CannotLookUp(result.error if isinstance(result, NoAnswer) else result.reason)
+    body = readable(result) if result.status == 200 else None
+    if body is None:
+        raise CannotLookUp(f"HTTP {result.status} without an answer")
+    return body
+
+
+def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
+    """The list of that name in a 200. Raises :class:`CannotLookUp` for anything else."""
+    found = object_of(result).get(name)
+    if not isinstance(found, list):
+        raise CannotLookUp(f"an answer without {name}")
+    return found
+
+
 def judge_refusal(
     answer: Answer, ruling: Ruling, *, error_code: str | None, words: str = "", request_id: str | None = None
 ) -> Outcome:
@@ -65,7 +103,7 @@ def judge_refusal(
     return Rejected(
         scope=ruling.scope,
         retryable=ruling.verdict == "retryable",
-        retry_after_seconds=retry_after(answer.headers) if ruling.verdict == "retryable" else None,
+        retry_after_seconds=retry_after(answer.headers, answer.received_at) if ruling.verdict == "retryable" else None,
         error_code=error_code,
         reason=reason,
         request_id=request_id,

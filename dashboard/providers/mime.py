@@ -13,10 +13,8 @@ from email.quoprimime import body_encode
 from email.utils import format_datetime
 from uuid import UUID
 
-import idna
-
 from dashboard.providers.base import Outgoing
-from dashboard.providers.wording import mailbox, mailbox_text
+from dashboard.providers.wording import ascii_domain, mailbox, mailbox_text, message_id
 
 _LINE = 78
 _LONGEST_LINE = 998  # RFC 5322 §2.1.1
@@ -28,7 +26,7 @@ def message_bytes(outgoing: Outgoing) -> bytes:
     sender_name, sender = parsed_mailbox(message.sender)
     lines = [
         header("Date", format_datetime(message.date.astimezone(UTC))),
-        header("Message-ID", f"<{outgoing.send_id}@{sender.rpartition('@')[2]}>"),
+        header("Message-ID", message_id(outgoing)),
         mailbox_header("From", sender_name, sender),
         mailbox_header("To", outgoing.recipient_name or "", ascii_domain(outgoing.address)),
     ]
@@ -47,17 +45,6 @@ def parsed_mailbox(text: str) -> tuple[str, str]:
     if found is None:
         raise ValueError("not an address, nor Name <address>")
     return found[0], ascii_domain(found[1])
-
-
-def ascii_domain(address: str) -> str:
-    """The address with its domain in IDNA form; the local part stays. Raises ValueError for an impossible domain."""
-    local, _, domain = address.rpartition("@")
-    if domain.isascii():
-        return address
-    try:
-        return f"{local}@{idna.encode(domain, uts46=True).decode()}"
-    except idna.IDNAError:
-        raise ValueError("the domain of an address cannot be written in IDNA form") from None
 
 
 def header(name: str, value: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 _NOT_STORABLE = re.compile(r"[\x00\ud800-\udfff]")
+_LATEST_SECOND, _LATEST_MILLISECOND = 10**11, 10**14
 
 
 def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
@@ -18,13 +20,18 @@ def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 def json_object(body: bytes) -> dict[str, Any]:
     """The object that a body holds. Raises ValueError for anything else."""
-    try:
-        parsed = json.loads(body)
-    except RecursionError:
-        raise ValueError("the body is nested too deeply") from None
+    parsed = parsed_json(body)
     if not isinstance(parsed, dict):
         raise ValueError("the body is not a JSON object")
     return parsed
+
+
+def parsed_json(body: bytes | str) -> Any:
+    """What a body holds. Raises ValueError where it is no JSON."""
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise ValueError("the body is nested too deeply") from None
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -60,11 +67,48 @@ def named_values(value: object) -> dict[str, Any]:
 
 
 def instant(value: object) -> datetime | None:
-    """An ISO 8601 time in UTC; one without a zone is taken as UTC. None if it cannot be read."""
+    """An ISO 8601 time in UTC, to the millisecond; one without a zone is taken as UTC. None if it cannot be read."""
     if not isinstance(value, str):
         return None
     try:
         at = datetime.fromisoformat(value.strip())
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        return at.replace(microsecond=at.microsecond // 1000 * 1000)
     except (ValueError, OverflowError):
         return None
+
+
+def epoch(value: object) -> datetime | None:
+    """Seconds since 1970, as number or text, to the millisecond; None if it cannot be read.
+
+    A number far beyond any date in seconds is one in milliseconds.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        seconds = Decimal(str(value).strip())
+        if not seconds.is_finite() or abs(seconds) > _LATEST_MILLISECOND:
+            return None
+        milliseconds = int(seconds if abs(seconds) > _LATEST_SECOND else seconds * 1000)
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def whole_number(value: object) -> int | None:
+    """A small whole number, such as our attempt number."""
+    digits = text(value) or ""
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+
+
+def flag(value: object) -> bool | None:
+    """True or false; None for anything else."""
+    return value if isinstance(value, bool) else None
+
+
+def compact(value: object) -> bytes:
+    """A part of a parsed body as JSON again."""
+    try:
+        return json.dumps(value, separators=(",", ":")).encode()
+    except (RecursionError, ValueError):
+        return b""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from dashboard.lifecycle import EventType
@@ -24,27 +24,27 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
-    Rejected,
     Scope,
     Setting,
     Settings,
     Webhook,
+    WebhookRequest,
 )
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, ruling_of
+from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
 from dashboard.providers.reading import (
     bare_address,
     instant,
     json_object,
-    lower_names,
     mapping,
     named_values,
     text,
+    whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.standard_webhooks import verified_id
-from dashboard.providers.wire import Refusing
-from dashboard.providers.wording import for_people, mailbox, mailbox_text, why_unsendable
+from dashboard.providers.wire import credential, refusing
+from dashboard.providers.wording import for_people, mailbox_text, tidy, why_unsendable
 
 # ── Resend's words ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,14 +98,7 @@ class ResendChannel:
         if self.honours_keys:
             headers["Idempotency-Key"] = str(outgoing.send_id)
         body = request_body(outgoing, tag_attempt=not self.honours_keys)
-        result = self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline)
-        match result:
-            case NeverWritten():
-                return result
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer():
-                return judge(result)
+        return outcome_of(self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline), judge)
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -122,10 +115,10 @@ def request_body(outgoing: Outgoing, *, tag_attempt: bool) -> bytes:
     if tag_attempt:
         tags.append({"name": "attempt", "value": str(outgoing.attempt)})
     fields = {
-        "from": _tidy(message.sender),
+        "from": tidy(message.sender),
         "to": [mailbox_text(outgoing.recipient_name or "", outgoing.address)],
         "subject": message.subject,
-        "reply_to": message.reply_to and _tidy(message.reply_to),
+        "reply_to": message.reply_to and tidy(message.reply_to),
         "text": message.text,
         "html": message.html,
         "headers": dict(sorted(message.headers.items())) | {"X-Send-Id": send_id},
@@ -135,15 +128,9 @@ def request_body(outgoing: Outgoing, *, tag_attempt: bool) -> bytes:
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _tidy(text: str) -> str:
-    """A mailbox with quotes where they are needed."""
-    found = mailbox(text)
-    return mailbox_text(*found) if found else text
-
-
 def judge(answer: Answer) -> Outcome:
     """What an answer to one message means: 200 with an id is the only yes ("Send email", "Errors")."""
-    body = _readable(answer)
+    body = readable(answer)
     request_id = for_people(answer.headers.get("x-request-id", ""), _LONGEST_ID) or None
     if answer.status == 200:
         message_id = text(body.get("id")) if body else None
@@ -160,17 +147,10 @@ def judge(answer: Answer) -> Outcome:
 
 def judge_batch(answer: Answer) -> list[Outcome]:
     """What a 200 to ``POST /emails/batch`` means: one id a message, in order ("Send batch emails")."""
-    body = mapping(_readable(answer))
+    body = mapping(readable(answer))
     ids = [text(mapping(entry).get("id")) for entry in body["data"]]
     in_doubt = Ambiguous(error_class="unreadable_answer", reason="a batch whose answer does not name every message")
     return [Accepted(message_id) if message_id and not body.get("errors") else in_doubt for message_id in ids]
-
-
-def _readable(answer: Answer) -> dict[str, Any] | None:
-    try:
-        return json_object(answer.body)
-    except ValueError:
-        return None
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +175,7 @@ def events_of(event_id: str, body: bytes) -> tuple[ProviderEvent, ...]:
         event_id=event_id,
         provider_message_id=text(data.get("email_id")),
         send_id=text(tags.get("send_id")) or text(named_values(data.get("headers")).get("x-send-id")),
-        attempt=_number(tags.get("attempt")),
+        attempt=whole_number(tags.get("attempt")),
         recipient=_only_recipient(data.get("to")),
         # ``data.created_at`` is the message's own creation.
         occurred_at=instant(click.get("timestamp")) or instant(parsed.get("created_at")),
@@ -233,11 +213,6 @@ def _only_recipient(to: object) -> str | None:
     return bare_address(to)
 
 
-def _number(value: object) -> int | None:
-    digits = text(value) or ""
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
-
-
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -270,28 +245,24 @@ class Resend:
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
-        api_key = settings.get("api_key", "").strip()
-        if not api_key or not api_key.isascii() or not api_key.isprintable():
-            return _refusing("api_key is missing, or holds characters that a key cannot have")
         try:
+            api_key = credential(settings, "api_key")
             client = HttpClient(settings.get("base_url") or "https://api.resend.com", request_timeout=request_timeout)
         except ValueError as error:
-            return _refusing(str(error))
+            return refusing(str(error))
         return ResendChannel(client, api_key, _honours_keys(settings))
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the Svix signature over the raw bytes ("Verify webhooks"), then read the one event."""
-        event_id = verified_id(lower_names(headers), body, secrets=settings.get("webhook_secret", ""), now=now)
-        return Webhook(events_of(event_id, body))
+        event_id = verified_id(request, secrets=settings.get("webhook_secret", ""))
+        return Webhook(events_of(event_id, request.body))
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""
         match result:
             case NoAnswer():
                 return judge_failure(result)
-            case Answer() if result.status == 200 and isinstance(mapping(_readable(result)).get("data"), list):
+            case Answer() if result.status == 200 and isinstance(mapping(readable(result)).get("data"), list):
                 return judge_batch(result)
             case Answer():
                 return judge(result)
@@ -302,7 +273,3 @@ class Resend:
 def _honours_keys(settings: Settings) -> bool:
     """Only a clear yes counts: a key that is not honoured would turn a safe repeat into a second send."""
     return settings.get("honours_keys", "true").strip().lower() in ("true", "yes", "on", "1")
-
-
-def _refusing(reason: str) -> Refusing:
-    return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=reason))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -21,6 +22,8 @@ class Answer:
     body: bytes = b""
     end_marked: bool = True
     """False: nothing but the end of the connection said where the body ends, so it may have been cut off."""
+    received_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When it came: some say by the clock when to come again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,8 @@ SendResult = Answer | NoAnswer | SmtpSession
 
 
 def as_result(recorded: SendResult | Mapping[str, Any]) -> SendResult:
-    """A result from its plain form: ``status, headers, body``; ``error, request_written``; or ``replies, failure``.
+    """A result from its plain form: ``status, headers, body, received_at``; ``error, request_written``; or
+    ``replies, failure``.
 
     ``body`` may be bytes, text, or what JSON would give. Raises ValueError for anything else.
     """
@@ -69,7 +73,13 @@ def as_result(recorded: SendResult | Mapping[str, Any]) -> SendResult:
     if "status" in recorded:
         body = recorded["body_text"] if recorded.get("body_text") is not None else recorded.get("body", b"")
         headers = {str(name).lower(): str(value) for name, value in (recorded.get("headers") or {}).items()}
-        return Answer(status=int(recorded["status"]), headers=headers, body=body_bytes(body))
+        at = recorded.get("received_at")
+        return Answer(
+            status=int(recorded["status"]),
+            headers=headers,
+            body=body_bytes(body),
+            received_at=datetime.fromisoformat(at) if at else datetime.now(UTC),
+        )
     if "replies" in recorded:
         return _session(recorded)
     if "error" in recorded:

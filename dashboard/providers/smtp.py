@@ -12,7 +12,6 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from dashboard.providers.base import (
@@ -29,14 +28,15 @@ from dashboard.providers.base import (
     Setting,
     Settings,
     Webhook,
+    WebhookRequest,
     boot_time,
 )
 from dashboard.providers.conversation import REPLY_LINE, Conversation, Ended
 from dashboard.providers.http import TOO_LATE, connect_error
-from dashboard.providers.mime import ascii_domain, message_bytes, parsed_mailbox
+from dashboard.providers.mime import message_bytes, parsed_mailbox
 from dashboard.providers.results import SendResult, SmtpFailure, SmtpSession
-from dashboard.providers.wire import IdlePool, Refusing, SubmitDeadlinePassed, open_socket, tls_context
-from dashboard.providers.wording import for_people, why_unsendable
+from dashboard.providers.wire import IdlePool, SubmitDeadlinePassed, open_socket, refusing, tls_context
+from dashboard.providers.wording import ascii_domain, for_people, why_unsendable
 
 # ── SMTP's words ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,11 +270,9 @@ class Smtp:
         try:
             return SmtpChannel(_server(settings), request_timeout=request_timeout)
         except (ValueError, ssl.SSLError) as error:
-            return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=str(error)))
+            return refusing(str(error))
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """SMTP has no webhooks, so no request is authentic."""
         raise NotAuthentic("SMTP has no webhooks")
 

@@ -10,25 +10,24 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 
-from dashboard.providers.base import NotAuthentic
+from dashboard.providers.base import CannotVerify, NotAuthentic, WebhookRequest
 
 HEADER_FAMILIES = ("svix", "webhook")
 TOLERANCE_SECONDS = 300
 """Both ways; the reference library still takes exactly five minutes."""
 
 
-def verified_id(headers: Mapping[str, str], body: bytes, *, secrets: str, now: datetime | None = None) -> str:
+def verified_id(request: WebhookRequest, *, secrets: str) -> str:
     """The id of an authentic request, equal over its redeliveries. Raises NotAuthentic with the reason.
 
-    ``headers``: names in lower case. ``secrets``: one secret, or several apart by spaces while one replaces another.
+    ``secrets``: one secret, or several apart by spaces while one replaces another.
     """
     keys = tuple(_keys(secrets))
     if not keys:
-        raise NotAuthentic("the account has no usable webhook secret")
-    seconds = (now or datetime.now(UTC)).timestamp()
+        raise CannotVerify("the account has no usable webhook secret")
+    headers, seconds = request.headers, request.now.timestamp()
     reason = "the signature headers are missing"
     for family in HEADER_FAMILIES:
         message_id, timestamp, given = (
@@ -40,7 +39,7 @@ def verified_id(headers: Mapping[str, str], body: bytes, *, secrets: str, now: d
             reason = "the id or the timestamp cannot be one"
         elif abs(seconds - int(timestamp)) > TOLERANCE_SECONDS:
             reason = "the timestamp is more than five minutes off"
-        elif _matches(given, keys, f"{message_id}.{timestamp}.".encode(errors="replace") + body):
+        elif _matches(given, keys, f"{message_id}.{timestamp}.".encode(errors="replace") + request.body):
             return message_id
         else:
             reason = "no signature matches"

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from dashboard.providers.base import Deadline, Outcome, Outgoing, boot_time
+from dashboard.providers.base import Deadline, Outcome, Outgoing, Rejected, Scope, Settings, boot_time
 
 IDLE_SECONDS = 4.0
 """How long a connection may rest. Servers close idle ones after 5 s and more; a write that crosses such a close on the
@@ -165,3 +165,16 @@ class Refusing:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def refusing(reason: str) -> Refusing:
+    """The channel of an account whose settings cannot work, for this reason."""
+    return Refusing(Rejected(scope=Scope.ACCOUNT, error_code="settings", reason=reason))
+
+
+def credential(settings: Settings, name: str) -> str:
+    """A setting that travels in a header. Raises ValueError where it is missing or cannot travel there."""
+    value = settings.get(name, "").strip()
+    if not value or not value.isascii() or not value.isprintable():
+        raise ValueError(f"{name} is missing, or holds characters that it cannot have")
+    return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import idna
+
 from dashboard.providers.base import Message, Outgoing
 
 RESERVED_HEADERS = frozenset(
@@ -85,6 +87,32 @@ def mailbox_text(name: str, address: str) -> str:
         return f"{name} <{address}>"
     escaped = re.sub(r'(["\\])', r"\\\1", name)
     return f'"{escaped}" <{address}>'
+
+
+def tidy(text: str) -> str:
+    """A mailbox with quotes where they are needed."""
+    found = mailbox(text)
+    return mailbox_text(*found) if found else text
+
+
+def message_id(outgoing: Outgoing) -> str:
+    """The Message-ID of a send: the same on every attempt, under the sender's domain. Raises ValueError for a domain
+    that cannot be one."""
+    found = mailbox(outgoing.message.sender)
+    if found is None:
+        raise ValueError("from must be an address, or Name <address>")
+    return f"<{outgoing.send_id}@{ascii_domain(found[1]).rpartition('@')[2]}>"
+
+
+def ascii_domain(address: str) -> str:
+    """The address with its domain in IDNA form; the local part stays. Raises ValueError for an impossible domain."""
+    local, _, domain = address.rpartition("@")
+    if domain.isascii():
+        return address
+    try:
+        return f"{local}@{idna.encode(domain, uts46=True).decode()}"
+    except idna.IDNAError:
+        raise ValueError("the domain of an address cannot be written in IDNA form") from None
 
 
 def for_people(text: str, longest: int = 300) -> str:

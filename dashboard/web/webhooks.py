@@ -20,12 +20,12 @@ from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.dead_letters import REFUSED, refusal
-from dashboard.ledger.events import Told
 from dashboard.log import Action, log
-from dashboard.providers.base import NotAuthentic, ProviderEvent, Unreadable, Webhook
+from dashboard.outcomes import as_told
+from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
-from dashboard.web.state import database, vault
+from dashboard.web.state import database, ground, vault
 
 MAX_BODY = 20_000_000
 """Bytes of one request."""
@@ -55,13 +55,21 @@ def receive(account: str) -> Response:
     providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
     body = raw_body(MAX_BODY)
     try:
-        webhook = providers.read_webhook(found.provider, dict(request.headers), body, found.settings)
+        webhook = providers.read_webhook(
+            found.provider, dict(request.headers), body, found.settings,
+            url=f"{ground().settings.public_url}{request.full_path.rstrip('?')}", remote_address=request.remote_addr,
+        )  # fmt: skip
+    except CannotVerify as error:
+        log.error(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
+        return _answer(503, "come again")
     except NotAuthentic as error:
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _answer(401, "not authentic")
     except ValueError as error:
         webhook = Webhook(unreadable=(Unreadable(body, f"malformed: {error}"),))
     _store(found, webhook)
+    if webhook.confirm is not None:
+        webhook.confirm()
     return _answer(200, "ok")
 
 
@@ -126,24 +134,6 @@ def _ingest(connection: Connection, account: Account, told: Sequence[ProviderEve
 def _bury(connection: Connection, account: Account, payload: bytes, reason: str) -> None:
     dead_letters.bury_webhook(
         connection, vault(), workspace_id=account.workspace_id, account_id=account.id, payload=payload, reason=reason
-    )
-
-
-def as_told(event: ProviderEvent) -> Told:
-    """A provider's event in the ledger's words."""
-    return Told(
-        event_type=event.event_type,
-        event_id=event.event_id,
-        provider_message_id=event.provider_message_id,
-        send_id=event.send_id,
-        attempt=event.attempt,
-        recipient=event.recipient,
-        occurred_at=event.occurred_at,
-        bounce_class=event.bounce_class,
-        reason=event.reason,
-        machine=event.machine,
-        url=event.url,
-        raw=event.raw,
     )
 
 

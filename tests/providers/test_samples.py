@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,11 +13,22 @@ from hypothesis import strategies as st
 from dashboard.providers import PROVIDERS, NotAuthentic, classify, parse_events, provider, read_webhook
 from dashboard.providers.base import Accepted, Ambiguous, Outcome, Rejected
 from dashboard.providers.http_outcomes import retry_after
+from dashboard.providers.reading import instant
 from dashboard.providers.results import Answer, SmtpFailure, SmtpSession, body_bytes
 from tests.providers.rig import JSON, SAMPLES, sample
 
-SECRET_SETTINGS = {"resend": {"webhook_secret": "signing_secret"}}
-"""Which setting takes which entry of a provider's ``_keys.json``."""
+SECRET_SETTINGS: dict[str, Callable[[Any], dict[str, str]]] = {
+    "resend": lambda keys: {"webhook_secret": keys["signing_secret"]},
+    "sendgrid": lambda keys: {"webhook_secret": keys["verification_key"]},
+    "postmark": lambda keys: {"webhook_secret": "{username}:{password}".format(**keys["basic_auth"])},
+    "mailgun": lambda keys: {"webhook_secret": keys["signing_key"]},
+    "ses": lambda keys: {
+        "topic_arns": keys["topic_arn"], "signing_certificate": "".join(keys["certificates"].values())
+    },
+}  # fmt: skip
+"""How a provider's ``_keys.json`` looks as an account's settings."""
+SIGNED_BODIES = ("resend", "sendgrid")
+"""Who signs the raw bytes of the body."""
 
 EXPECTED = [
     (known.name, name, expected)
@@ -30,8 +41,7 @@ SESSIONS = [case for case in EXPECTED if sample(*case[:2])["kind"] == "smtp_sess
 
 
 def settings_of(name: str) -> dict[str, str]:
-    keys = sample(name, "_keys.json")
-    return {setting: keys[key] for setting, key in SECRET_SETTINGS[name].items()}
+    return SECRET_SETTINGS[name](sample(name, "_keys.json"))
 
 
 def request_of(recorded: Mapping[str, Any]) -> tuple[dict[str, str], bytes, datetime]:
@@ -69,12 +79,14 @@ def test_a_webhook_says_what_its_sample_expects(name: str, file: str, expected: 
         return
     events = parse_events(name, headers, body, settings_of(name), now=received_at)
     told = [{field: getattr(event, field) for field in fields} for event, fields in zip(events, expected, strict=True)]
-    wanted = [fields | {"occurred_at": datetime.fromisoformat(fields["occurred_at"])} for fields in expected]
+    wanted = [fields | {"occurred_at": instant(fields["occurred_at"])} for fields in expected]
     assert told == wanted
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "expected"), WEBHOOKS, ids=lambda value: value if isinstance(value, str) else ""
+    ("name", "file", "expected"),
+    [case for case in WEBHOOKS if case[0] in SIGNED_BODIES],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_webhook_with_one_changed_byte_is_not_authentic(name: str, file: str, expected: Any) -> None:
     headers, body, received_at = request_of(sample(name, file))
@@ -186,7 +198,7 @@ def test_a_date_to_come_again_counts_from_the_answers_own_date_and_not_from_our_
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones_named() -> None:
-    with pytest.raises(ValueError, match="resend, smtp"):
+    with pytest.raises(ValueError, match=r"resend, .*smtp"):
         provider("carrier-pigeon")
 
 

@@ -27,7 +27,7 @@ from dashboard.ledger.recording import record
 from dashboard.ledger.requests import read_request
 from dashboard.lifecycle import EventType
 from dashboard.providers import PROVIDERS
-from dashboard.providers.base import ProviderEvent, Unreadable, Webhook
+from dashboard.providers.base import CannotVerify, ProviderEvent, Unreadable, Webhook
 from dashboard.settings import Settings
 from dashboard.web import create_app
 from tests.place import KEYS, WEBHOOK_SECRET, Place
@@ -82,8 +82,10 @@ class Hook:
         return row["state"], row["delivery"]
 
 
-def app_on(database: Database, place: Place) -> Flask:
-    settings = Settings(database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS)
+def app_on(database: Database, place: Place, *, proxies: int = 0) -> Flask:
+    settings = Settings(
+        database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS, trusted_proxies=proxies
+    )
     return create_app(settings, database, place.vault)
 
 
@@ -369,6 +371,61 @@ def test_rule_15_what_a_failure_half_way_left_out_is_stored_when_the_provider_co
     assert tells(told).status_code == 200
     rows = hook.place.all("select count(*) as n, count(distinct event_id) as ids from sendonce.unmatched")
     assert rows == [{"n": 1_000, "ids": 1_000}]
+
+
+def test_an_id_that_repeats_from_day_to_day_is_told_apart_by_its_day(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    days = ("2026-11-29", "2026-11-30")
+    facts = tuple(fact("a", event_day=day, url=day) for day in days)
+    assert tells(Webhook(events=facts)).status_code == 200
+    assert [row["event_day"] for row in hook.place.all("select event_day from sendonce.unmatched order by 1")] == [
+        *days
+    ]
+
+
+def test_rule_15_what_cannot_be_verified_for_our_own_lack_is_503_and_not_stored(hook: Hook) -> None:
+    hook.place.run("update sendonce.accounts set secrets = null")
+    assert hook.post(event()).status_code == 503, "no signing secret is configured"
+    assert [hook.place.count(table) for table in ("events", "unmatched", "dead_letters")] == [0, 0, 0]
+
+
+def test_a_confirmation_is_given_once_the_request_is_stored_and_asked_for_again_where_that_fails(
+    hook: Hook, tells: Callable[[Webhook], TestResponse]
+) -> None:
+    stored: list[int] = []
+    told = Webhook(events=(fact("a"),), confirm=lambda: stored.append(hook.place.count("unmatched")))
+    assert tells(told).status_code == 200
+    assert stored == [1]
+
+    def fail() -> None:
+        raise CannotVerify("nobody answers there")
+
+    assert tells(Webhook(confirm=fail)).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "status"),
+    [
+        (0, "50.31.156.9", 401),  # nobody vouches for the header
+        (1, "50.31.156.9", 200),
+        (1, "50.31.156.9, 203.0.113.5", 401),  # the last one is what the proxy saw; the first anybody may write
+        (2, "50.31.156.9, 203.0.113.5", 200),
+    ],
+)
+def test_whence_a_request_comes_is_what_as_many_proxies_as_are_known_say(
+    hook: Hook, proxies: int, forwarded: str, status: int
+) -> None:
+    hook.place.run(
+        "update sendonce.accounts set provider = 'postmark', secrets = null, settings = %s::jsonb",
+        json.dumps({"webhook_networks": "50.31.156.0/24"}),
+    )
+    body = json.dumps({"RecordType": "Delivery", "MessageID": "m", "Recipient": "ada@example.com"}).encode()
+    answer = app_on(hook.place.database, hook.place, proxies=proxies).test_client().post(
+        f"/webhooks/{hook.place.account}", data=body, headers={"X-Forwarded-For": forwarded}
+    )  # fmt: skip
+    assert answer.status_code == status
+    assert hook.place.count("unmatched") == (1 if status == 200 else 0)
 
 
 def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:

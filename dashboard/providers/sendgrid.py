@@ -1,0 +1,383 @@
+"""SendGrid: one message a call, no idempotency key; events in batches, signed with ECDSA.
+
+Facts from twilio.com/docs/sendgrid (pages named beside them). Its own library is not used: what a failed
+call proves depends on whether a byte of it was written, which a library does not tell.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from dashboard.lifecycle import EventType
+from dashboard.providers.base import (
+    Accepted,
+    Ambiguous,
+    BounceClass,
+    CannotVerify,
+    Capabilities,
+    Channel,
+    NeverWritten,
+    NotAuthentic,
+    Outcome,
+    Outgoing,
+    ProviderEvent,
+    Question,
+    Rejected,
+    Setting,
+    Settings,
+    Unreadable,
+    Webhook,
+    WebhookRequest,
+)
+from dashboard.providers.http import NO_DEADLINE, HttpClient
+from dashboard.providers.http_outcomes import (
+    LONGEST_WAIT,
+    judge_failure,
+    judge_refusal,
+    listed,
+    object_of,
+    outcome_of,
+    readable,
+    ruling_of,
+)
+from dashboard.providers.reading import bare_address, compact, epoch, flag, mapping, parsed_json, text, whole_number
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.wire import credential, refusing
+from dashboard.providers.wording import ascii_domain, mailbox, message_id, why_unsendable
+
+# ── SendGrid's words ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVENTS = {  # "Event Webhook reference"
+    "processed": EventType.ACCEPTED,
+    "deferred": EventType.DEFERRED,
+    "delivered": EventType.DELIVERED,
+    "bounce": EventType.BOUNCED,
+    "dropped": EventType.REJECTED,
+    "open": EventType.OPENED,
+    "click": EventType.CLICKED,
+    "spamreport": EventType.COMPLAINED,
+    "unsubscribe": EventType.UNSUBSCRIBED,
+    "group_unsubscribe": EventType.UNSUBSCRIBED,
+    "group_resubscribe": EventType.RESUBSCRIBED,
+}
+NOT_ABOUT_A_MESSAGE = frozenset({"account_status_change"})
+NOT_TRIED = frozenset({"Bounced Address", "Unsubscribed Address", "Spam Reporting Address"})
+"""Reasons of a drop that stand on a list of the account's."""
+WITH_REASON = frozenset({EventType.DEFERRED, EventType.BOUNCED, EventType.REJECTED})
+
+ATTEMPT = "send_attempt"
+"""Custom arguments come back beside the event's own fields, one of which is called ``attempt``."""
+
+TOLERANCE_SECONDS = 300
+LONGEST_DELAY_SECONDS = 25 * 3600
+"""How old a signed timestamp may be. Deliveries are repeated for 24 hours, and no document says whether a repeat is
+signed anew; a replayed one changes nothing, since its events are known already."""
+
+MOST_LISTED, MOST_ASKED = 100, 10
+"""Messages to one recipient since the call: how many are listed, and how many of them looked at one by one."""
+
+_LONGEST_ID = 200
+_ROUTING = re.compile(r"\.(?:filter|recvd)")
+
+# ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SendGridChannel:
+    """One account's connections."""
+
+    client: HttpClient
+    api_key: str
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """``POST /v3/mail/send``, once ("Mail Send")."""
+        if reason := why_unsendable(outgoing):
+            return NeverWritten(reason, permanent=True)
+        try:
+            body = request_body(outgoing)
+        except ValueError as error:
+            return NeverWritten(str(error), permanent=True)
+        return outcome_of(
+            self.client.post("/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline), judge
+        )
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """``POST /v3/logs``, by recipient and time, then ``GET /v3/logs/<id>``, which shows our id ("Email Logs")."""
+        body = compact({"query": query_of(question), "limit": MOST_LISTED})
+        listing = self.client.post("/v3/logs", headers=self._headers(), body=body, submit_by=NO_DEADLINE)
+        ids = candidates_of(listed(listing, "messages"))
+        answers = (self.client.get(f"/v3/logs/{quote(one, safe='')}", headers=self._headers()) for one in ids)
+        events = (found_of(question, object_of(answer)) for answer in answers)
+        return tuple(event for event in events if event is not None)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        self.client.close()
+
+
+def request_body(outgoing: Outgoing) -> bytes:
+    """The JSON of one send. Raises ValueError for a domain that cannot be one."""
+    message, send_id = outgoing.message, str(outgoing.send_id)
+    content = [("text/plain", message.text), ("text/html", message.html)]  # "Mail Send": text comes first
+    fields = {
+        "personalizations": [
+            {
+                "to": [_person(outgoing.recipient_name or "", outgoing.address)],
+                "custom_args": {"send_id": send_id, ATTEMPT: str(outgoing.attempt)},
+            }
+        ],
+        "from": _parsed(message.sender),
+        "reply_to": message.reply_to and _parsed(message.reply_to),
+        "subject": message.subject,
+        "content": [{"type": kind, "value": value} for kind, value in content if value is not None],
+        "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
+    }
+    given = {field: value for field, value in fields.items() if value is not None}
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _parsed(sender: str) -> dict[str, str]:
+    return _person(*(mailbox(sender) or ("", sender)))
+
+
+def _person(name: str, address: str) -> dict[str, str]:
+    return {"email": ascii_domain(address)} | ({"name": name} if name else {})
+
+
+def judge(answer: Answer) -> Outcome:
+    """What an answer means: 202 is the only yes; its body is empty ("Mail Send"). There are no error codes."""
+    told = text(answer.headers.get("x-message-id"))
+    if answer.status == 202:
+        return Accepted(told if told and len(told) <= _LONGEST_ID else None)
+    body = readable(answer)
+    if body is None and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
+    errors = mapping(body).get("errors")
+    first = mapping(errors[0]) if isinstance(errors, list) and errors else {}
+    outcome = judge_refusal(
+        answer, ruling_of(answer.status), error_code=str(answer.status), words=text(first.get("message")) or ""
+    )
+    if isinstance(outcome, Rejected) and outcome.retryable and outcome.retry_after_seconds is None:
+        return replace(outcome, retry_after_seconds=_until_reset(answer))
+    return outcome
+
+
+def _until_reset(answer: Answer) -> float | None:
+    """Seconds until the second that ``X-RateLimit-Reset`` names ("Rate limits"), never negative."""
+    reset = epoch(answer.headers.get("x-ratelimit-reset"))
+    if reset is None:
+        return None
+    return min(max((reset - answer.received_at).total_seconds(), 0.0), LONGEST_WAIT)
+
+
+# ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_signature(request: WebhookRequest, keys: str) -> None:
+    """Raise NotAuthentic unless one of the account's keys signed timestamp and raw body ("Security features").
+
+    ``keys``: base64 of DER, as SendGrid shows them, apart by spaces: switching signing off and on makes a new one.
+    """
+    known = list(_public_keys(keys))
+    if not known:
+        raise CannotVerify("the account has no usable verification key")
+    timestamp = request.headers.get("x-twilio-email-event-webhook-timestamp", "")
+    given = request.headers.get("x-twilio-email-event-webhook-signature", "")
+    if not timestamp or not given:
+        raise NotAuthentic("the signature headers are missing")
+    if not re.fullmatch(r"[0-9]{1,12}", timestamp):
+        raise NotAuthentic("the timestamp cannot be one")
+    if not -TOLERANCE_SECONDS <= request.now.timestamp() - int(timestamp) <= LONGEST_DELAY_SECONDS:
+        raise NotAuthentic("the timestamp is more than 25 hours old, or in the future")
+    try:
+        signature = base64.b64decode(given, validate=True)
+    except (binascii.Error, ValueError):
+        raise NotAuthentic("the signature is not base64") from None
+    content = timestamp.encode() + request.body
+    if not any(_signed(key, signature, content) for key in known):
+        raise NotAuthentic("no signature matches")
+
+
+def _signed(key: ec.EllipticCurvePublicKey, signature: bytes, content: bytes) -> bool:
+    try:
+        key.verify(signature, content, ec.ECDSA(SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _public_keys(keys: str) -> Iterator[ec.EllipticCurvePublicKey]:
+    for encoded in keys.split():
+        try:
+            key = load_der_public_key(base64.b64decode(encoded, validate=True))
+        except (binascii.Error, ValueError, UnsupportedAlgorithm):
+            continue
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            yield key
+
+
+def events_of(body: bytes) -> Webhook:
+    """The events of a verified batch. Raises ValueError for a body that is no batch."""
+    parsed = parsed_json(body)
+    if not isinstance(parsed, list):
+        raise ValueError("the body is not a JSON array")
+    events, unreadable = [], []
+    for entry in parsed:
+        if not isinstance(entry, dict) or text(entry.get("event")) is None:
+            unreadable.append(Unreadable(compact(entry), "an event without a type"))
+        elif entry["event"] not in NOT_ABOUT_A_MESSAGE:
+            events.append(_event(entry))
+    return Webhook(tuple(events), tuple(unreadable))
+
+
+def _event(entry: Mapping[str, Any]) -> ProviderEvent:
+    word = text(entry.get("event")) or ""
+    event_type = EVENTS.get(word, EventType.UNKNOWN)
+    recipient, provider_id = bare_address(entry.get("email")), text(entry.get("sg_message_id"))
+    derived = f"{word}:{provider_id or ''}:{recipient or ''}:{text(entry.get('timestamp')) or ''}"
+    return ProviderEvent(
+        event_type=event_type,
+        event_id=text(entry.get("sg_event_id")) or derived,
+        provider_message_id=_message_id(provider_id, text(entry.get("smtp-id"))),
+        send_id=text(entry.get("send_id")),
+        attempt=whole_number(entry.get(ATTEMPT)),
+        recipient=recipient,
+        occurred_at=epoch(entry.get("timestamp")),
+        bounce_class=_bounce_class(event_type, entry),
+        reason=(text(entry.get("reason")) or text(entry.get("response"))) if event_type in WITH_REASON else None,
+        machine=flag(entry.get("sg_machine_open")) if event_type is EventType.OPENED else None,
+        url=text(entry.get("url")) if event_type is EventType.CLICKED else None,
+        raw=compact(entry),
+    )
+
+
+def _message_id(told: str | None, smtp_id: str | None) -> str | None:
+    """What ``X-Message-Id`` said: the part before the routing, which ids that hold dots themselves must keep.
+
+    Some drops name the routing alone; then the message's own header says it, unless that header is ours.
+    """
+    if told is not None and not told.startswith(("filter", "recvd", ".")):
+        routing = _ROUTING.search(told)
+        return told[: routing.start()] if routing else told.partition(".")[0]
+    local, _, domain = (smtp_id or "").strip("<>").partition("@")
+    return (local or None) if "ismtpd" in domain else None
+
+
+def _bounce_class(event_type: EventType, entry: Mapping[str, Any]) -> BounceClass | None:
+    if event_type is EventType.REJECTED:
+        return "suppressed" if text(entry.get("reason")) in NOT_TRIED else None
+    if event_type is not EventType.BOUNCED:
+        return None
+    if entry.get("type") == "blocked":
+        return "block"
+    return "soft" if (text(entry.get("status")) or "").startswith("4") else "hard"
+
+
+# ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def query_of(question: Question) -> str:
+    """The messages to this recipient since shortly before the call. An address holds no quotes (``why_unsendable``)."""
+    since = (question.since - timedelta(seconds=TOLERANCE_SECONDS)).astimezone(UTC)
+    moment = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f'to_email = "{question.address}" AND sg_message_id_created_at >= TIMESTAMP "{moment}"'
+
+
+def candidates_of(messages: list[Any]) -> list[str]:
+    """Their ids, the oldest first: ours is the next one after the call."""
+    entries = [mapping(message) for message in messages]
+    rows = [(text(one.get("sg_message_id_created_at")), text(one.get("sg_message_id"))) for one in entries]
+    return [message_id for _, message_id in sorted((at or "", one) for at, one in rows if one)][:MOST_ASKED]
+
+
+def found_of(question: Question, message: Mapping[str, Any]) -> ProviderEvent | None:
+    """A message that shows our id, as the event that SendGrid took it."""
+    arguments, full_id = mapping(message.get("custom_args")), text(message.get("sg_message_id"))
+    if arguments.get("send_id") != str(question.send_id) or full_id is None:
+        return None
+    return ProviderEvent(
+        event_type=EventType.ACCEPTED,
+        event_id=f"look-up:{full_id}",
+        provider_message_id=_message_id(full_id, None),
+        send_id=str(question.send_id),
+        attempt=whole_number(arguments.get(ATTEMPT)),
+        recipient=bare_address(message.get("to_email")),
+        raw=compact(message),
+    )
+
+
+# ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SendGrid:
+    """The entry in the list of providers."""
+
+    name: str = "sendgrid"
+    title: str = "SendGrid"
+    settings: tuple[Setting, ...] = (
+        Setting(
+            name="api_key",
+            help="An API key with the scope Mail Send, and Email Logs for look-ups.",
+            secret=True,
+            required=True,
+        ),
+        Setting(
+            name="base_url",
+            help="Where the API answers; https://api.eu.sendgrid.com in the EU.",
+            default="https://api.sendgrid.com",
+        ),
+        Setting(
+            name="webhook_secret",
+            help="The verification key of the signed event webhook; two apart by a space while one replaces the other.",
+            secret=True,
+            for_events=True,
+        ),
+    )
+
+    def capabilities(self, settings: Settings) -> Capabilities:
+        """No keys; the send id comes back in every event, and the logs show it.
+
+        How soon a message is in the logs is documented nowhere, so that *not found* is never proof.
+        """
+        return Capabilities(metadata=True, webhooks=True, look_up=True)
+
+    def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
+        """Connections for one account; with settings that cannot work, a channel that says so to every message."""
+        try:
+            api_key = credential(settings, "api_key")
+            client = HttpClient(settings.get("base_url") or "https://api.sendgrid.com", request_timeout=request_timeout)
+        except ValueError as error:
+            return refusing(str(error))
+        return SendGridChannel(client, api_key)
+
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Verify the signature over the raw bytes, then read the batch."""
+        check_signature(request, settings.get("webhook_secret", ""))
+        return events_of(request.body)
+
+    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+        """Judge one result without a network."""
+        match result:
+            case NoAnswer():
+                return judge_failure(result)
+            case Answer():
+                return judge(result)
+            case _:
+                raise ValueError("SendGrid speaks HTTP: give a status or an error")

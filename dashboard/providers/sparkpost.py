@@ -42,7 +42,6 @@ from dashboard.providers.json_api import (
     open_json_channel,
     said,
     says_yes,
-    split_mailbox,
     unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
@@ -121,7 +120,7 @@ def fields_of(outgoing: Outgoing, *, honours_keys: bool) -> dict[str, Any]:
         ],
         "content": given(
             {
-                "from": named(*split_mailbox(message.sender)),
+                "from": tidy(message.sender),
                 "subject": message.subject,
                 "reply_to": message.reply_to and tidy(message.reply_to),
                 "text": message.text,

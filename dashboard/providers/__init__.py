@@ -29,6 +29,7 @@ from dashboard.providers.reading import lower_names
 from dashboard.providers.resend import Resend
 from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailure, SmtpSession, as_result
 from dashboard.providers.sendgrid import SendGrid
+from dashboard.providers.ses import Ses
 from dashboard.providers.smtp import Smtp
 from dashboard.providers.sparkpost import SparkPost
 from dashboard.providers.usesend import UseSend
@@ -38,6 +39,7 @@ PROVIDERS: tuple[Provider, ...] = (
     SendGrid(),
     Postmark(),
     Mailgun(),
+    Ses(),
     Smtp(),
     UseSend(),
     Postal(),

@@ -1,0 +1,412 @@
+"""Amazon SES, API version 2: one message a call, no idempotency key; events by SNS.
+
+Facts from the SES Developer Guide and the API's model (pages named beside them). Of botocore only the signature is
+used: its client repeats by itself after 500, 502, 503, 504 and *read time-outs*, which is a silent second send.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.header import Header
+from email.utils import formataddr
+from typing import TYPE_CHECKING, Any
+
+from dashboard.lifecycle import EventType
+from dashboard.providers.base import (
+    Accepted,
+    Ambiguous,
+    BounceClass,
+    Capabilities,
+    Channel,
+    NeverWritten,
+    Outcome,
+    Outgoing,
+    ProviderEvent,
+    Scope,
+    Setting,
+    Settings,
+    Webhook,
+    WebhookRequest,
+)
+from dashboard.providers.fetch import fetch
+from dashboard.providers.http import HttpClient
+from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
+from dashboard.providers.reading import (
+    bare_address,
+    instant,
+    json_object,
+    mapping,
+    named_values,
+    text,
+    whole_number,
+)
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.sns import NOTIFICATION, Certificates, Fetch, confirmation, verified
+from dashboard.providers.wire import credential, refusing
+from dashboard.providers.wording import ascii_domain, for_people, mailbox, why_unsendable
+
+if TYPE_CHECKING:
+    from botocore.auth import SigV4Auth
+
+# ── Amazon's words ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVENTS = {  # "Contents of event data": eventType, or notificationType from an identity's own topics
+    "Send": EventType.ACCEPTED,
+    "Delivery": EventType.DELIVERED,
+    "Bounce": EventType.BOUNCED,
+    "Complaint": EventType.COMPLAINED,
+    "DeliveryDelay": EventType.DEFERRED,
+    "Reject": EventType.REJECTED,
+    "Rendering Failure": EventType.FAILED,
+    "Open": EventType.OPENED,
+    "Click": EventType.CLICKED,
+    "Subscription": EventType.UNSUBSCRIBED,  # if it says so
+}
+INBOUND = "Received"
+DETAILS = {"DeliveryDelay": "deliveryDelay", "Rendering Failure": "failure"}
+"""Under which key an event's own part stands; for the others, the type with a small first letter."""
+RECIPIENTS = {"Bounce": "bouncedRecipients", "Complaint": "complainedRecipients", "DeliveryDelay": "delayedRecipients"}
+BOUNCES: Mapping[str, BounceClass] = {"Permanent": "hard", "Transient": "soft"}
+NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
+"""Sub-types of a bounce or a complaint about an address that SES did not even try."""
+VALIDATED = "Successfully validated SNS topic"
+
+_MODEL = "SendEmail: errors"
+_RETRIES = "botocore: throttling errors"
+ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the error's type; any other: by the status
+    (400, "AccountSuspendedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
+    (400, "SendingPausedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
+    (400, "MailFromDomainNotVerifiedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
+    (400, "LimitExceededException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
+    (400, "BadRequestException"): Ruling("rejected", Scope.MESSAGE, _MODEL),
+    (400, "MessageRejected"): Ruling("rejected", Scope.MESSAGE, _MODEL),
+    (404, "NotFoundException"): Ruling("rejected", Scope.ACCOUNT, f"{_MODEL}: configuration set or template"),
+    (429, "TooManyRequestsException"): Ruling("retryable", Scope.ACCOUNT, _MODEL),
+    (400, "Throttling"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
+    (400, "ThrottlingException"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
+}
+_BULK = "SendBulkEmail: BulkEmailStatus"
+ENTRIES: Mapping[str, Ruling] = {  # any other, and ``FAILED``, of which nothing is said: ambiguous
+    "MESSAGE_REJECTED": Ruling("rejected", Scope.MESSAGE, _BULK),
+    "MAIL_FROM_DOMAIN_NOT_VERIFIED": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "CONFIGURATION_SET_NOT_FOUND": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "TEMPLATE_NOT_FOUND": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "ACCOUNT_SUSPENDED": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "ACCOUNT_THROTTLED": Ruling("retryable", Scope.ACCOUNT, _BULK),
+    "ACCOUNT_DAILY_QUOTA_EXCEEDED": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "INVALID_SENDING_POOL_NAME": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "ACCOUNT_SENDING_PAUSED": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "CONFIGURATION_SET_SENDING_PAUSED": Ruling("rejected", Scope.ACCOUNT, _BULK),
+    "INVALID_PARAMETER": Ruling("rejected", Scope.MESSAGE, _BULK),
+    "TRANSIENT_FAILURE": Ruling("retryable", Scope.MESSAGE, _BULK),
+}
+_DOUBT = Ruling("ambiguous", None, f"{_BULK}: not explained")
+
+_LONGEST_ID = 200
+PATH = "/v2/email/outbound-emails"
+
+# ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SesChannel:
+    """One account's connections."""
+
+    client: HttpClient
+    base_url: str
+    signer: SigV4Auth
+    configuration_set: str
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """``POST /v2/email/outbound-emails``, once ("SendEmail")."""
+        if reason := why_unsendable(outgoing):
+            return NeverWritten(reason, permanent=True)
+        try:
+            body = request_body(outgoing, configuration_set=self.configuration_set)
+        except ValueError as error:
+            return NeverWritten(str(error), permanent=True)
+        headers = signed_headers(self.signer, self.base_url + PATH, body)
+        return outcome_of(self.client.post(PATH, headers=headers, body=body, submit_by=outgoing.deadline), judge)
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        self.client.close()
+
+
+def signed_headers(signer: SigV4Auth, url: str, body: bytes) -> dict[str, str]:
+    """The headers of one POST, signed as of now ("Signature Version 4"). The body is the same on every attempt."""
+    from botocore.awsrequest import AWSRequest
+
+    request = AWSRequest(method="POST", url=url, data=body, headers={"Content-Type": "application/json"})  # type: ignore[no-untyped-call]
+    signer.add_auth(request)  # type: ignore[no-untyped-call]
+    return dict(request.headers.items())
+
+
+def request_body(outgoing: Outgoing, *, configuration_set: str) -> bytes:
+    """The JSON of one send. Raises ValueError for a domain that cannot be one.
+
+    SES writes Message-ID and Date itself ("Header fields"), so ours does not travel.
+    """
+    message, send_id = outgoing.message, str(outgoing.send_id)
+    headers = dict(sorted(message.headers.items())) | {"X-Send-Id": send_id}
+    parts = {"Text": message.text, "Html": message.html}
+    fields = {
+        "FromEmailAddress": _mailbox(message.sender),
+        "ReplyToAddresses": message.reply_to and [_mailbox(message.reply_to)],
+        "Destination": {"ToAddresses": [_ascii_mailbox(outgoing.recipient_name or "", outgoing.address)]},
+        "ConfigurationSetName": configuration_set or None,
+        "EmailTags": [
+            {"Name": "send_id", "Value": send_id},
+            {"Name": "attempt", "Value": str(outgoing.attempt)},
+        ],
+        "Content": {
+            "Simple": {
+                "Subject": _content(message.subject),
+                "Body": {name: _content(part) for name, part in parts.items() if part is not None},
+                "Headers": [{"Name": name, "Value": _ascii(name, value)} for name, value in headers.items()],
+            }
+        },
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _content(said: str) -> dict[str, str]:
+    return {"Data": said, "Charset": "UTF-8"}
+
+
+def _mailbox(said: str) -> str:
+    return _ascii_mailbox(*(mailbox(said) or ("", said)))
+
+
+def _ascii_mailbox(name: str, address: str) -> str:
+    """A name that is not ASCII goes in encoded words; a local part that is not cannot go at all ("SendEmail")."""
+    address = ascii_domain(address)
+    if not address.isascii():
+        raise ValueError("Amazon SES takes no address with other letters than ASCII before the @")
+    return formataddr((name, address))
+
+
+def _ascii(name: str, value: str) -> str:
+    """A header's value in printable ASCII ("MessageHeader"), in one line."""
+    return value if value.isascii() else Header(value, "utf-8", header_name=name).encode(linesep="")
+
+
+def judge(answer: Answer) -> Outcome:
+    """What an answer to one message means: 200 with an id is the only yes ("SendEmail")."""
+    body = readable(answer)
+    request_id = for_people(answer.headers.get("x-amzn-requestid", ""), _LONGEST_ID) or None
+    if answer.status == 200:
+        told = text(mapping(body).get("MessageId"))
+        if told and len(told) <= _LONGEST_ID:
+            return Accepted(told, request_id)
+        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id", request_id=request_id)
+    if body is None and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
+    code = _error_type(answer, mapping(body))
+    ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
+    words = text(mapping(body).get("message")) or text(mapping(body).get("Message")) or ""
+    return judge_refusal(answer, ruling, error_code=code, words=words, request_id=request_id)
+
+
+def _error_type(answer: Answer, body: Mapping[str, Any]) -> str | None:
+    """``Type:link`` in a header, or ``namespace#Type`` in the body, as botocore's parsers read it."""
+    told = answer.headers.get("x-amzn-errortype") or text(body.get("__type")) or ""
+    return for_people(told.partition(":")[0].rpartition("#")[2], _LONGEST_ID) or None
+
+
+def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
+    """What a 200 to ``outbound-bulk-emails`` means: one entry a message, in order ("SendBulkEmail")."""
+    return [_judge_entry(answer, mapping(entry)) for entry in entries]
+
+
+def _judge_entry(answer: Answer, entry: Mapping[str, Any]) -> Outcome:
+    status, told = text(entry.get("Status")) or "", text(entry.get("MessageId"))
+    if status == "SUCCESS" and told and len(told) <= _LONGEST_ID:
+        return Accepted(told)
+    code = for_people(status, _LONGEST_ID) or None
+    return judge_refusal(answer, ENTRIES.get(status, _DOUBT), error_code=code, words=text(entry.get("Error")) or "")
+
+
+# ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def events_of(message: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ...]:
+    """The events of a verified notification: one for each recipient concerned. Raises ValueError where there is none."""
+    said = text(message.get("Message")) or ""
+    if said.startswith(VALIDATED):
+        return ()
+    parsed = json_object(said.encode(errors="replace"))
+    word = text(parsed.get("eventType")) or text(parsed.get("notificationType"))
+    if word is None:
+        raise ValueError("the event has no type")
+    if word == INBOUND:
+        return ()
+    details, mail = mapping(parsed.get(DETAILS.get(word, word[:1].lower() + word[1:]))), mapping(parsed.get("mail"))
+    tags, headers = mapping(mail.get("tags")), named_values(mail.get("headers"))
+    event_type, bounce_class, reason = _meaning(word, details)
+    return tuple(
+        ProviderEvent(
+            event_type=event_type,
+            event_id=text(message.get("MessageId")) or "",
+            provider_message_id=text(mail.get("messageId")),
+            send_id=_tag(tags, "send_id") or text(headers.get("x-send-id")),
+            attempt=whole_number(_tag(tags, "attempt")),
+            recipient=recipient,
+            occurred_at=_time(word, details, mail) or instant(message.get("Timestamp")),
+            bounce_class=bounce_class,
+            reason=diagnostic or reason,
+            url=text(details.get("link")) if event_type is EventType.CLICKED else None,
+            raw=body,
+        )
+        for recipient, diagnostic in _concerned(word, details, mail)
+    )
+
+
+def _meaning(word: str, details: Mapping[str, Any]) -> tuple[EventType, BounceClass | None, str | None]:
+    event_type = EVENTS.get(word, EventType.UNKNOWN)
+    match word:
+        case "Bounce":
+            kind, sub_kind = text(details.get("bounceType")) or "", text(details.get("bounceSubType")) or ""
+            reason = "/".join(part for part in (kind, sub_kind) if part) or None
+            if sub_kind in NOT_TRIED:
+                return EventType.REJECTED, "suppressed", reason
+            return event_type, BOUNCES.get(kind, "undetermined"), reason
+        case "Complaint":
+            feedback = text(details.get("complaintFeedbackType"))
+            if (listed := text(details.get("complaintSubType")) or "") in NOT_TRIED:
+                return EventType.REJECTED, "suppressed", listed
+            return (EventType.UNKNOWN if feedback == "not-spam" else event_type), None, feedback
+        case "DeliveryDelay":
+            return event_type, None, text(details.get("delayType"))
+        case "Reject":
+            return event_type, None, text(details.get("reason"))
+        case "Rendering Failure":
+            return event_type, None, text(details.get("errorMessage"))
+        case "Subscription":
+            gone = mapping(details.get("newTopicPreferences")).get("unsubscribeAll") is True
+            return (event_type if gone else EventType.UNKNOWN), None, None
+        case _:
+            return event_type, None, None
+
+
+def _concerned(
+    word: str, details: Mapping[str, Any], mail: Mapping[str, Any]
+) -> Iterator[tuple[str | None, str | None]]:
+    """(recipient, what their server said) of those whom the event is about; one without a name if it names nobody."""
+    everybody = [address for one in _list(mail.get("destination")) if (address := bare_address(one))]
+    found: list[tuple[str | None, str | None]] = []
+    if key := RECIPIENTS.get(word):
+        listed = [mapping(one) for one in _list(details.get(key))]
+        found = [(bare_address(one.get("emailAddress")), text(one.get("diagnosticCode"))) for one in listed]
+    elif word == "Delivery":
+        found = [(bare_address(one), None) for one in _list(details.get("recipients"))]
+    elif word in ("Send", "Reject", "Rendering Failure"):
+        found = [(address, None) for address in everybody]
+    named = list(dict.fromkeys(one for one in found if one[0] is not None))
+    yield from named or [(everybody[0] if len(everybody) == 1 else None, found[0][1] if found else None)]
+
+
+def _time(word: str, details: Mapping[str, Any], mail: Mapping[str, Any]) -> datetime | None:
+    return instant(mail.get("timestamp")) if word == "Send" else instant(details.get("timestamp"))
+
+
+def _tag(tags: Mapping[str, Any], name: str) -> str | None:
+    """Tags come as arrays; only event publishing carries them, an identity's notifications do not."""
+    value = tags.get(name)
+    return text(value[0]) if isinstance(value, list) and value else text(value)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+# ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Ses:
+    """The entry in the list of providers."""
+
+    name: str = "ses"
+    title: str = "Amazon SES"
+    settings: tuple[Setting, ...] = (
+        Setting(name="access_key_id", help="Of a user that may ses:SendEmail.", required=True),
+        Setting(name="secret_access_key", help="The secret of that key.", secret=True, required=True),
+        Setting(name="session_token", help="Only with temporary credentials.", secret=True),
+        Setting(name="region", help="Such as eu-west-1.", required=True),
+        Setting(name="configuration_set", help="The configuration set whose events are published to SNS."),
+        Setting(name="base_url", help="Where the API answers; empty: https://email.<region>.amazonaws.com."),
+        Setting(
+            name="topic_arns",
+            help="The SNS topics that report, apart by spaces; no other topic is believed.",
+            for_events=True,
+        ),
+        Setting(
+            name="signing_certificate",
+            help="PEM certificates believed instead of those that messages name, for a machine that cannot reach SNS.",
+            for_events=True,
+        ),
+    )
+    fetch: Fetch = field(default=fetch, repr=False)
+    """Reads a certificate, and confirms a subscription; only ever called with an address on a host of Amazon's."""
+    certificates: Certificates = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certificates", Certificates(self.fetch))
+
+    def capabilities(self, settings: Settings) -> Capabilities:
+        """No keys; the send id comes back in every published event."""
+        return Capabilities(metadata=True, webhooks=True)
+
+    def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
+        """Connections for one account; with settings that cannot work, a channel that says so to every message."""
+        # Here, since it takes a third of a second that only senders by SES need to wait for.
+        from botocore.auth import SigV4Auth
+        from botocore.credentials import Credentials
+
+        region = settings.get("region", "").strip()
+        if not re.fullmatch(r"[a-z0-9-]{3,40}", region):
+            return refusing("region must be one of Amazon's, such as eu-west-1")
+        base_url = (settings.get("base_url") or f"https://email.{region}.amazonaws.com").rstrip("/")
+        try:
+            key, secret = credential(settings, "access_key_id"), credential(settings, "secret_access_key")
+            token = credential(settings, "session_token") if settings.get("session_token") else None
+            client = HttpClient(base_url, request_timeout=request_timeout)
+        except ValueError as error:
+            return refusing(str(error))
+        signer = SigV4Auth(Credentials(key, secret, token), "ses", region)  # type: ignore[no-untyped-call]
+        return SesChannel(client, base_url, signer, settings.get("configuration_set", "").strip())
+
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Verify the SNS message, then read its events, or offer to confirm the subscription that it asks about."""
+        message = verified(
+            request,
+            topics=settings.get("topic_arns", ""),
+            pinned=settings.get("signing_certificate", ""),
+            certificates=self.certificates,
+        )
+        if message["Type"] != NOTIFICATION:
+            return Webhook(confirm=confirmation(message, self.fetch))
+        return Webhook(events_of(message, request.body))
+
+    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+        """Judge one result without a network; a list for the answer to a bulk call."""
+        match result:
+            case NoAnswer():
+                return judge_failure(result)
+            case Answer() if result.status == 200 and (entries := _entries(result)) is not None:
+                return judge_bulk(result, entries)
+            case Answer():
+                return judge(result)
+            case _:
+                raise ValueError("SES speaks HTTP: give a status or an error")
+
+
+def _entries(answer: Answer) -> list[Any] | None:
+    found = mapping(readable(answer)).get("BulkEmailEntryResults")
+    return found if isinstance(found, list) else None

@@ -3,7 +3,8 @@
 Facts from developers.brevo.com (pages named beside them) and from django-anymail's ``brevo`` modules. A repeat under
 the same ``idempotencyKey`` is not answered with the first answer but refused with ``duplicate_parameter``, which says
 that the key was used, not that its message was taken: the repeat is safe, and its refusal settles nothing. Brevo
-makes the Message-ID itself. It reads ``{{ }}`` in subject and content as its own template language.
+makes the Message-ID itself. It replaces ``{{ }}`` in subject and content by its own template language (help.brevo.com,
+"Personalize your messages with dynamic content"), and nothing turns that off.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from dashboard.providers.json_api import (
     says_yes,
     unreadable,
 )
-from dashboard.providers.reading import bare_address, instant, json_object, mapping, text
+from dashboard.providers.reading import instant, json_object, mapping, only_recipient, text
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.wording import mailbox_text, tidy
 
@@ -154,7 +154,7 @@ def events_of(body: bytes) -> tuple[ProviderEvent, ...]:
         event_type=event_type,
         event_id=call_id,
         provider_message_id=text(data.get("id")),
-        recipient=_only_recipient(data.get("to")),
+        recipient=only_recipient(data.get("to")),
         occurred_at=instant(data.get("occurredAt")) or instant(parsed.get("createdAt")),
         bounce_class=bounce_class,
         reason=reason,
@@ -179,13 +179,6 @@ def _meaning(word: str, data: Mapping[str, Any]) -> tuple[EventType, BounceClass
             return event_type, None, text(mapping(data.get("failed")).get("reason"))
         case _:
             return event_type, None, None
-
-
-def _only_recipient(to: object) -> str | None:
-    """Several recipients, and nobody knows which one the event is about."""
-    if isinstance(to, list):
-        return bare_address(to[0]) if len(to) == 1 else None
-    return bare_address(to)
 
 
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -40,6 +40,9 @@ class Settings:
     """``SENDONCE_ENCRYPTION_KEYS``: ``id:base64`` of 32 bytes, by comma. The first encrypts, all of them decrypt."""
     public_url: str = "http://127.0.0.1:8000"
     """``SENDONCE_PUBLIC_URL``: where people and providers reach the dashboard; without a slash at the end."""
+    proxies: int = 0
+    """``SENDONCE_PROXIES``: how many reverse proxies in front write ``X-Forwarded-For``; more than there are would let
+    anybody name the address that he comes from."""
     environment: str = "production"
     """``SENDONCE_ENVIRONMENT``: this installation's name. A ledger refuses to send under another one (DESIGN §5.22)."""
     log: str = "json"
@@ -74,6 +77,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         secret_key=reader.secret_key("SENDONCE_SECRET_KEY"),
         encryption_keys=reader.encryption_keys("SENDONCE_ENCRYPTION_KEYS"),
         public_url=reader.public_url("SENDONCE_PUBLIC_URL", Settings.public_url),
+        proxies=reader.whole("SENDONCE_PROXIES", Settings.proxies, (0, 10)),
         environment=reader.environment("SENDONCE_ENVIRONMENT", Settings.environment),
         log=reader.choice("SENDONCE_LOG", Settings.log, ("json", "console")),
         lease_seconds=reader.whole("SENDONCE_LEASE_SECONDS", Settings.lease_seconds, (2, 3600)),

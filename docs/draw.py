@@ -1,11 +1,18 @@
-"""Draws ``life-of-a-send.md`` from the table of moves: ``python -m docs.draw``. A test compares the two."""
+"""Draws ``life-of-a-send.md`` from the table of moves, and the tables of ``providers.md`` from what the adapters say of
+themselves: ``python -m docs.draw``. A test compares them."""
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
 
 from dashboard.lifecycle import MOVES, OPEN_STATES, SETTLED_STATES, Move, State
+from dashboard.providers import PROVIDERS, provider
+from dashboard.providers.base import Provider, Setting
 
+PROVIDERS_FILE = Path(__file__).with_name("providers.md")
+DRAWN = re.compile(r"(<!-- drawn: (?P<what>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FILE = Path(__file__).with_name("life-of-a-send.md")
 
 HEAD = """\
@@ -83,5 +90,62 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
+# ── providers.md ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def providers_page(text: str) -> str:
+    """The page with every drawn part of it drawn again: ``capabilities``, or ``settings`` of a provider."""
+
+    def draw(found: re.Match[str]) -> str:
+        kind, _, name = found["what"].partition(" ")
+        table = capabilities_table() if kind == "capabilities" else settings_table(provider(name))
+        return f"{found[1]}{table}{found[3]}"
+
+    return DRAWN.sub(draw, text)
+
+
+def capabilities_table() -> str:
+    """What each provider offers at the ambiguous boundary, with an account's default settings."""
+    lines = [
+        "| provider | honours our key for | our id comes back in events | can be asked by our id"
+        " | *not found* is proof after | events by webhook |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join(lines + [_capabilities(known) for known in PROVIDERS]) + "\n"
+
+
+def _capabilities(known: Provider) -> str:
+    can = known.capabilities({})
+    cells = [
+        known.title, _span(can.key_window), _yes(can.metadata), _yes(can.look_up), _span(can.settling_time),
+        _yes(can.webhooks),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _yes(whether: bool) -> str:
+    return "yes" if whether else "–"
+
+
+def _span(span: timedelta | None) -> str:
+    if span is None:
+        return "–"
+    minutes = int(span.total_seconds() // 60)
+    return f"{minutes} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def settings_table(known: Provider) -> str:
+    """What an account of a provider can be told."""
+    lines = ["| setting | | |", "|---|---|---|"]
+    return "\n".join(lines + [_setting(one) for one in known.settings]) + "\n"
+
+
+def _setting(one: Setting) -> str:
+    kind = [word for word, holds in (("secret", one.secret), ("required", one.required)) if holds]
+    said = f"`{one.default}`" if one.default else ", ".join(kind)
+    return f"| `{one.name}` | {said} | {one.help.replace('|', chr(92) + '|')} |"
+
+
 if __name__ == "__main__":
     FILE.write_text(page())
+    PROVIDERS_FILE.write_text(providers_page(PROVIDERS_FILE.read_text()))

@@ -1,8 +1,9 @@
-"""``docs/life-of-a-send.md`` shows the state machine as it is."""
+"""``docs/life-of-a-send.md`` shows the state machine as it is, ``docs/providers.md`` the adapters as they are."""
 
 from __future__ import annotations
 
 from dashboard.lifecycle import MOVES, State
+from dashboard.providers import PROVIDERS
 from docs import draw
 
 
@@ -16,3 +17,11 @@ def test_the_drawing_has_every_state_and_move() -> None:
         assert f" {state}" in draw.diagram()
     for move in MOVES:
         assert f"| {move.name.replace('_', ' ')} |" in page
+
+
+def test_the_tables_of_providers_are_those_of_the_adapters() -> None:
+    text = draw.PROVIDERS_FILE.read_text()
+    assert text == draw.providers_page(text), "run: python -m docs.draw"
+    for known in PROVIDERS:
+        assert f"| {known.title} |" in text
+        assert f"<!-- drawn: settings {known.name} -->" in text, "give it a section with its settings"

@@ -236,7 +236,7 @@ def _judge_entry(answer: Answer, entry: Mapping[str, Any]) -> Outcome:
 
 
 def events_of(message: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ...]:
-    """The events of a verified notification: one for each recipient concerned. Raises ValueError where there is none."""
+    """The events of a verified notification: one for each recipient concerned. Raises ValueError for none."""
     said = text(message.get("Message")) or ""
     if said.startswith(VALIDATED):
         return ()

@@ -8,6 +8,7 @@ from pathlib import Path
 from flask import Flask
 from flask_wtf import CSRFProtect
 from htmx_flask import Htmx
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Vault
@@ -27,6 +28,9 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Flask:
     app.extensions[NAME] = Ground(settings, database, vault)
     app.config.update(MAX_CONTENT_LENGTH=32_000_000, MAX_FORM_MEMORY_SIZE=1_000_000, WTF_CSRF_TIME_LIMIT=None)
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
+    if settings.proxies:
+        forwarded = ProxyFix(app.wsgi_app, x_for=settings.proxies, x_proto=0, x_host=0)
+        app.wsgi_app = forwarded  # type: ignore[method-assign]
     Htmx(app)
     csrf = CSRFProtect(app)  # type: ignore[no-untyped-call]
     for part in (headers, permissions, errors, formats, pages):

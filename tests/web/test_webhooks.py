@@ -82,8 +82,10 @@ class Hook:
         return row["state"], row["delivery"]
 
 
-def app_on(database: Database, place: Place) -> Flask:
-    settings = Settings(database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS)
+def app_on(database: Database, place: Place, *, proxies: int = 0) -> Flask:
+    settings = Settings(
+        database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS, proxies=proxies
+    )
     return create_app(settings, database, place.vault)
 
 
@@ -330,6 +332,30 @@ def test_a_confirmation_is_given_once_the_request_is_stored_and_asked_for_again_
         raise CannotVerify("nobody answers there")
 
     assert tells(Webhook(confirm=fail)).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "status"),
+    [
+        (0, "50.31.156.9", 401),  # nobody vouches for the header
+        (1, "50.31.156.9", 200),
+        (1, "50.31.156.9, 203.0.113.5", 401),  # the last one is what the proxy saw; the first anybody may write
+        (2, "50.31.156.9, 203.0.113.5", 200),
+    ],
+)
+def test_whence_a_request_comes_is_what_as_many_proxies_as_are_known_say(
+    hook: Hook, proxies: int, forwarded: str, status: int
+) -> None:
+    hook.place.run(
+        "update sendonce.accounts set provider = 'postmark', secrets = null, settings = %s::jsonb",
+        json.dumps({"webhook_networks": "50.31.156.0/24"}),
+    )
+    body = json.dumps({"RecordType": "Delivery", "MessageID": "m", "Recipient": "ada@example.com"}).encode()
+    answer = app_on(hook.place.database, hook.place, proxies=proxies).test_client().post(
+        f"/webhooks/{hook.place.account}", data=body, headers={"X-Forwarded-For": forwarded}
+    )  # fmt: skip
+    assert answer.status_code == status
+    assert hook.place.count("unmatched") == (1 if status == 200 else 0)
 
 
 def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:

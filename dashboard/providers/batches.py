@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dashboard.providers.base import ProviderEvent, Unreadable, Webhook
-from dashboard.providers.reading import compact, mapping, parsed_json
+from dashboard.providers.reading import compact, mapping, parsed_json, text
 
 
 def read_each(parts: Iterable[object], read: Callable[[Mapping[str, Any], bytes], ProviderEvent | None]) -> Webhook:
@@ -43,9 +43,10 @@ def listed(body: bytes) -> list[object]:
 
 def derived_id(part: bytes, *facts: str | None) -> str:
     """The id of an event whose provider gives it none: its facts, or, where one is missing, its content."""
-    if all(facts):
-        return ":".join(str(fact) for fact in facts)
-    return f"{facts[0] or 'event'}:sha256:{hashlib.sha256(part).hexdigest()}"
+    known = [text(fact) for fact in facts]
+    if all(known):
+        return ":".join(str(fact) for fact in known)
+    return f"{known[0] or 'event'}:sha256:{hashlib.sha256(part).hexdigest()}"
 
 
 def json_in_text(value: object) -> Mapping[str, Any]:

@@ -241,8 +241,22 @@ def test_a_known_event_is_never_lost_however_odd_the_rest_of_it_is(changes: list
             event = changed(event, free[number % len(free)], value)
         told = one_event(api.name, event)
         assert told.event_type is known.event_type
-        for text in (told.event_id, told.send_id, told.reason, told.recipient, told.url, told.provider_message_id):
-            assert text is None or text.encode()
+        assert is_storable(told)
+
+
+def is_storable(told: ProviderEvent) -> bool:
+    """Whether a database can hold what was read."""
+    texts = (told.event_id, told.send_id, told.reason, told.recipient, told.url, told.provider_message_id)
+    return all("\0" not in text and text.encode() for text in texts if text is not None) and bool(told.event_id)
+
+
+@given(name=st.text(min_size=1, max_size=12) | st.sampled_from(["\0", "\ud800", "a\0b"]))
+def test_an_event_of_any_name_can_be_stored(name: str) -> None:
+    for api in BATCHES:
+        (path,) = [path for path in paths(api.event) if path[-1] in ("event", "type")]
+        told = api.read(api.one(changed(api.event, path, name)))
+        assert all(is_storable(event) for event in told.events)
+        assert len(told.events) == 1 or name in ("inbound",)
 
 
 # ── what it means ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""What a provider's outcome means to the ledger: the one bridge between two floors that do not know each other."""
+"""What the words of providers mean to the ledger: the one bridge between two floors that do not know each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from dashboard.ledger.attempts import Finished, Kind, Started
-from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, Rejected, Scope
+from dashboard.ledger.events import Told
+from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, ProviderEvent, Rejected, Scope
 
 LONGEST = 500
 """Characters kept of what a provider says, its message id among them."""
@@ -67,3 +68,22 @@ def _refusal(refusal: Rejected) -> tuple[Kind, timedelta | None]:
             return "account_trouble", None
         case _:
             return "refused", None
+
+
+def as_told(event: ProviderEvent) -> Told:
+    """A provider's event in the ledger's words."""
+    return Told(
+        event_type=event.event_type,
+        event_id=event.event_id,
+        event_day=event.event_day,
+        provider_message_id=event.provider_message_id,
+        send_id=event.send_id,
+        attempt=event.attempt,
+        recipient=event.recipient,
+        occurred_at=event.occurred_at,
+        bounce_class=event.bounce_class,
+        reason=event.reason,
+        machine=event.machine,
+        url=event.url,
+        raw=event.raw,
+    )

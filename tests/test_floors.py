@@ -28,7 +28,7 @@ BELOW = {
     "outcomes": GROUND | {"ledger", "providers"},  # the bridge between the two
     "producer": GROUND | {"ledger", "providers", "outcomes"},
     "worker": GROUND | {"ledger", "providers", "outcomes", "insight"},
-    "web": GROUND | {"ledger", "providers", "insight", "migrations", "producer"},
+    "web": GROUND | {"ledger", "providers", "outcomes", "insight", "migrations", "producer"},
 }
 BELOW["demo"] = set(BELOW)  # plays everything there is
 BELOW["cli"] = set(BELOW)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 from dashboard.lifecycle import EventType
@@ -209,6 +209,23 @@ class CannotVerify(NotAuthentic):
     """Nobody can tell, and that is our own trouble (no secret configured, no certificate): 503, come again."""
 
 
+# ── what can be asked ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A send whose call was not answered: has the provider taken it?"""
+
+    send_id: UUID
+    address: str
+    since: datetime
+    """Start of the first unanswered attempt."""
+
+
+class CannotLookUp(Exception):
+    """The provider gave no usable answer to a question, with the reason. It proves nothing."""
+
+
 # ── what an adapter can do ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -222,6 +239,7 @@ class Capabilities:
     """Our send id travels with the message and comes back in events."""
     webhooks: bool = False
     look_up: bool = False
+    """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
     batch_size: int = 1
@@ -284,6 +302,18 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Drop idle connections."""
+        ...
+
+
+@runtime_checkable
+class LooksUp(Protocol):
+    """A channel that can ask its provider about a send."""
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """What the provider knows of this send, told as events: each shows our own id (DESIGN §5.6), or is not told.
+
+        None is no proof of anything, but for a provider that declares a settling time. Raises :class:`CannotLookUp`.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""The one HTTP client of the send path: a single POST, once, and an honest answer about what became of it.
+"""The one HTTP client of the send path: a single request, once, and an honest answer about what became of it.
 
 No retries, no redirects, no proxies from the environment, verified TLS. The rule it exists for: only a failure before
 the first byte of the request proves that nothing was taken; anything later is an answer, or nobody knows.
@@ -72,11 +72,22 @@ class HttpClient:
         self, path: str, *, headers: Mapping[str, str], body: bytes, submit_by: Deadline
     ) -> Answer | NoAnswer | NeverWritten:
         """Send one request, at most once. Raises nothing for what a network or a server may do."""
+        return self._call("POST", path, headers=headers, body=body, submit_by=submit_by)
+
+    def get(self, path: str, *, headers: Mapping[str, str]) -> Answer | NoAnswer | NeverWritten:
+        """Ask for something, once; within connect and request time-out. Raises nothing either."""
+        return self._call("GET", path, headers=headers, body=None, submit_by=Deadline(float("inf")))
+
+    def _call(
+        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None, submit_by: Deadline
+    ) -> Answer | NoAnswer | NeverWritten:
         connection = self._idle.take() or self._connect(submit_by)
         if not isinstance(connection, _Connection):
             return connection
         try:
-            return self._exchange(connection, self._path + path, headers=headers, body=body, submit_by=submit_by)
+            return self._exchange(
+                connection, method, self._path + path, headers=headers, body=body, submit_by=submit_by
+            )
         finally:
             if connection.is_closed:
                 connection.close()
@@ -105,14 +116,21 @@ class HttpClient:
         return connection
 
     def _exchange(
-        self, connection: _Connection, path: str, *, headers: Mapping[str, str], body: bytes, submit_by: Deadline
+        self,
+        connection: _Connection,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        submit_by: Deadline,
     ) -> Answer | NoAnswer | NeverWritten:
         sock = connection.sock
         assert isinstance(sock, TimedSocket)
         sock.begin(submit_by=submit_by, until=boot_time() + self._request_timeout)
         answer: Answer | None = None
         try:
-            whole = _write(connection, path, headers, body)
+            whole = _write(connection, method, path, headers, body)
             answer = _read(connection.getresponse())
             if not whole:
                 connection.close()
@@ -127,11 +145,11 @@ class HttpClient:
                 connection.close()
 
 
-def _write(connection: _Connection, path: str, headers: Mapping[str, str], body: bytes) -> bool:
+def _write(connection: _Connection, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bool:
     """Write the request; False when the server closed in the middle, perhaps with an answer that can still be read."""
     try:
         connection.request(
-            "POST", path, body=body, headers={"User-Agent": "Sendonce", **headers}, preload_content=False
+            method, path, body=body, headers={"User-Agent": "Sendonce", **headers}, preload_content=False
         )
     except BrokenPipeError:
         if isinstance(connection.sock, TimedSocket) and connection.sock.wrote:

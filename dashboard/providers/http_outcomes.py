@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from dashboard.providers.base import Ambiguous, NeverWritten, Outcome, Rejected, Scope
+from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Rejected, Scope
 from dashboard.providers.reading import json_object
 from dashboard.providers.results import Answer, NoAnswer
 from dashboard.providers.wording import for_people
@@ -71,6 +71,16 @@ def readable(answer: Answer) -> dict[str, Any] | None:
         return json_object(answer.body)
     except ValueError:
         return None
+
+
+def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
+    """The list of that name in a 200. Raises :class:`CannotLookUp` for anything else."""
+    if not isinstance(result, Answer):
+        raise CannotLookUp(result.error if isinstance(result, NoAnswer) else result.reason)
+    found = (readable(result) or {}).get(name) if result.status == 200 else None
+    if not isinstance(found, list):
+        raise CannotLookUp(f"HTTP {result.status} without {name}")
+    return found
 
 
 def judge_refusal(

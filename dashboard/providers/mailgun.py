@@ -31,6 +31,7 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
+    Question,
     Rejected,
     Scope,
     Setting,
@@ -40,8 +41,8 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import judge_failure, judge_refusal, outcome_of, readable, ruling_of
-from dashboard.providers.reading import bare_address, epoch, json_object, mapping, text, whole_number
+from dashboard.providers.http_outcomes import judge_failure, judge_refusal, listed, outcome_of, readable, ruling_of
+from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy, why_unsendable
@@ -81,7 +82,7 @@ class MailgunChannel:
 
     client: HttpClient
     authorization: str
-    path: str
+    domain: str
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/<domain>/messages``, once ("Send an email")."""
@@ -92,7 +93,16 @@ class MailgunChannel:
         except ValueError as error:
             return NeverWritten(str(error), permanent=True)
         headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
-        return outcome_of(self.client.post(self.path, headers=headers, body=body, submit_by=outgoing.deadline), judge)
+        return outcome_of(
+            self.client.post(f"{self.domain}/messages", headers=headers, body=body, submit_by=outgoing.deadline), judge
+        )
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """``GET /v3/<domain>/events``, by recipient and time ("Events"); our id is no filter, but it is shown."""
+        begin = int(question.since.timestamp()) - TOLERANCE_SECONDS
+        asked = urlencode({"recipient": question.address, "begin": begin, "ascending": "yes", "limit": 300})
+        answer = self.client.get(f"{self.domain}/events?{asked}", headers={"Authorization": self.authorization})
+        return found_of(question, listed(answer, "items"))
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -189,12 +199,16 @@ def events_of(parsed: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ..
         raise ValueError("the event has no type")
     if word.startswith(NOT_ABOUT_A_MESSAGE):
         return ()
+    return (_event(word, event, mapping(parsed.get("signature")), body),)
+
+
+def _event(word: str, event: Mapping[str, Any], signature: Mapping[str, Any], raw: bytes) -> ProviderEvent:
     event_type, bounce_class, reason = _meaning(word, event)
-    signature, variables = mapping(parsed.get("signature")), mapping(event.get("user-variables"))
+    variables = mapping(event.get("user-variables"))
     headers = mapping(mapping(event.get("message")).get("headers"))
     at = epoch(event.get("timestamp"))
     day = at or epoch(signature.get("timestamp"))
-    told = ProviderEvent(
+    return ProviderEvent(
         event_type=event_type,
         event_id=text(event.get("id")) or text(signature.get("token")) or "",
         event_day=day.date().isoformat() if day else "",  # "Events": unique within a day
@@ -207,9 +221,8 @@ def events_of(parsed: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ..
         reason=reason,
         machine=_machine(event) if event_type in (EventType.OPENED, EventType.CLICKED) else None,
         url=text(event.get("url")),
-        raw=body,
+        raw=raw,
     )
-    return (told,)
 
 
 def _meaning(word: str, event: Mapping[str, Any]) -> tuple[EventType, BounceClass | None, str | None]:
@@ -248,6 +261,20 @@ def _only_address(to: object) -> str | None:
     return None if told is None or "," in told else bare_address(told)
 
 
+# ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def found_of(question: Question, items: list[Any]) -> tuple[ProviderEvent, ...]:
+    """The events of a listing that show our id: the same as a webhook would tell, under the same ids."""
+    told = [(item, text(mapping(item).get("event"))) for item in items]
+    events = [
+        _event(word, item, {}, compact({"event-data": item}))
+        for item, word in told
+        if word is not None and not word.startswith(NOT_ABOUT_A_MESSAGE)
+    ]
+    return tuple(event for event in events if event.send_id == str(question.send_id) and event.event_id)
+
+
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -275,8 +302,11 @@ class Mailgun:
     tokens: Tokens = field(default_factory=Tokens, repr=False, compare=False)
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """No keys; the send id comes back in every event."""
-        return Capabilities(metadata=True, webhooks=True)
+        """No keys; the send id comes back in every event, and events can be listed.
+
+        They are listed late and out of order ("Events"), so that *not found* is never proof.
+        """
+        return Capabilities(metadata=True, webhooks=True, look_up=True)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -289,7 +319,7 @@ class Mailgun:
         except ValueError as error:
             return refusing(str(error))
         encoded = base64.b64encode(f"api:{key}".encode()).decode()
-        return MailgunChannel(client, f"Basic {encoded}", f"/v3/{quote(domain)}/messages")
+        return MailgunChannel(client, f"Basic {encoded}", f"/v3/{quote(domain)}")
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature, which lies in the body, then read the one event."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
@@ -22,6 +23,7 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
+    Question,
     Scope,
     Setting,
     Settings,
@@ -29,8 +31,25 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
-from dashboard.providers.reading import bare_address, instant, json_object, mapping, parsed_json, text, whole_number
+from dashboard.providers.http_outcomes import (
+    Ruling,
+    judge_failure,
+    judge_refusal,
+    listed,
+    outcome_of,
+    readable,
+    ruling_of,
+)
+from dashboard.providers.reading import (
+    bare_address,
+    compact,
+    instant,
+    json_object,
+    mapping,
+    parsed_json,
+    text,
+    whole_number,
+)
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
@@ -109,12 +128,18 @@ class PostmarkChannel:
             body = request_body(outgoing, stream=self.stream)
         except ValueError as error:
             return NeverWritten(str(error), permanent=True)
-        headers = {
-            "X-Postmark-Server-Token": self.token,
-            "Accept": "application/json",
-            "Content-Type": "application/json",
-        }
+        headers = {**self._headers(), "Content-Type": "application/json"}
         return outcome_of(self.client.post("/email", headers=headers, body=body, submit_by=outgoing.deadline), judge)
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """``GET /messages/outbound``, by our id in the metadata ("Messages API", "Custom metadata FAQ")."""
+        asked = urlencode({"metadata_send_id": str(question.send_id), "count": 50, "offset": 0})
+        return found_of(
+            question, listed(self.client.get(f"/messages/outbound?{asked}", headers=self._headers()), "Messages")
+        )
+
+    def _headers(self) -> dict[str, str]:
+        return {"X-Postmark-Server-Token": self.token, "Accept": "application/json"}
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -247,6 +272,27 @@ def _meaning(kind: str, event: Mapping[str, Any]) -> tuple[Meaning, str | None]:
     return EVENTS.get(kind, unknown), reason
 
 
+# ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def found_of(question: Question, messages: list[Any]) -> tuple[ProviderEvent, ...]:
+    """The messages of a listing that show our id, each as the event that Postmark took it."""
+    shown = [(message, mapping(mapping(message).get("Metadata"))) for message in messages]
+    return tuple(
+        ProviderEvent(
+            event_type=EventType.ACCEPTED,
+            event_id=f"look-up:{message_id}",
+            provider_message_id=message_id,
+            send_id=str(question.send_id),
+            attempt=whole_number(metadata.get("attempt")),
+            occurred_at=instant(message.get("ReceivedAt")),
+            raw=compact(message),
+        )
+        for message, metadata in shown
+        if metadata.get("send_id") == str(question.send_id) and (message_id := _message_id(message))
+    )
+
+
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -265,8 +311,11 @@ class Postmark:
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """No keys; the send id comes back in every event."""
-        return Capabilities(metadata=True, webhooks=True)
+        """No keys; the send id comes back in every event, and can be asked for.
+
+        How soon a message can be found is documented nowhere, so that *not found* is never proof.
+        """
+        return Capabilities(metadata=True, webhooks=True, look_up=True)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

@@ -18,8 +18,8 @@ from dashboard import providers
 from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
-from dashboard.ledger.events import Told
 from dashboard.log import Action, log
+from dashboard.outcomes import as_told
 from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
@@ -124,25 +124,6 @@ def _ingest_one_by_one(connection: Connection, account: Account, told: Sequence[
 def _bury(connection: Connection, account: Account, payload: bytes, reason: str) -> None:
     dead_letters.bury_webhook(
         connection, vault(), workspace_id=account.workspace_id, account_id=account.id, payload=payload, reason=reason
-    )
-
-
-def as_told(event: ProviderEvent) -> Told:
-    """A provider's event in the ledger's words."""
-    return Told(
-        event_type=event.event_type,
-        event_id=event.event_id,
-        event_day=event.event_day,
-        provider_message_id=event.provider_message_id,
-        send_id=event.send_id,
-        attempt=event.attempt,
-        recipient=event.recipient,
-        occurred_at=event.occurred_at,
-        bounce_class=event.bounce_class,
-        reason=event.reason,
-        machine=event.machine,
-        url=event.url,
-        raw=event.raw,
     )
 
 

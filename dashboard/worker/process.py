@@ -22,6 +22,7 @@ from dashboard.ledger.vault import Vault
 from dashboard.log import Action, log
 from dashboard.settings import Settings
 from dashboard.worker.dispatch import Lane
+from dashboard.worker.look_up import Asker
 from dashboard.worker.loop import Loop
 from dashboard.worker.pool import Pool
 from dashboard.worker.reconcile import match_again, reconcile
@@ -30,7 +31,7 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE
 
-LOOPS = ("relay", "dispatch", "reconcile", "sweep", "roll_up", "retain")
+LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "roll_up", "retain")
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -67,6 +68,7 @@ class Worker:
         self._stopping = threading.Event()
         self._work_there = threading.Event()
         self._submitter = Submitter(self._database, self._vault, request_timeout=settings.request_timeout_seconds)
+        self._asker = Asker(self._database, self._vault, self._submitter)
         self._pool = Pool(settings.in_flight, name="submit")
         self._lanes: list[Lane] = []
         self._loops: list[Loop] = []
@@ -107,6 +109,7 @@ class Worker:
         steps: dict[str, tuple[Callable[[], bool], float]] = {
             "relay": (self._relay, s.poll_seconds),
             "reconcile": (self._reconcile, max(s.poll_seconds, s.lease_seconds / 30)),
+            "look_up": (self._asker.ask_one, max(s.poll_seconds, s.lease_seconds / 30)),
             "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
             "retain": (self._retain, 60.0),

@@ -38,7 +38,7 @@ class _Open:
     channel: Channel
 
 
-class _Moved(Exception):
+class Moved(Exception):
     """The account was changed since the attempt was written ahead: what is on record is not where the call would go."""
 
 
@@ -61,10 +61,10 @@ class Submitter:
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
             outgoing = self._outgoing(started, deadline)
-            channel = self._channel(started.account_id, started.endpoint)
+            channel = self.channel(started.account_id, started.endpoint)
         except Unreadable as error:
             return _unusable("unreadable", str(error))
-        except _Moved:
+        except Moved:
             return NeverWritten("the account was changed since the attempt was written ahead")
         except Exception as error:  # the database away, a bad setting
             return _unusable("channel", f"the account's channel could not be opened ({type(error).__name__})")
@@ -92,8 +92,8 @@ class Submitter:
             deadline=deadline,
         )
 
-    def _channel(self, account_id: UUID, endpoint: bytes) -> Channel:
-        """The channel to where the attempt on record says that it goes. Raises :class:`_Moved` where there is none."""
+    def channel(self, account_id: UUID, endpoint: bytes) -> Channel:
+        """The channel to where the attempt on record says that it goes. Raises :class:`Moved` where there is none."""
         opened = self._open.get(account_id)
         if opened and opened.endpoint == endpoint:
             return opened.channel
@@ -106,7 +106,7 @@ class Submitter:
             if account is None:
                 raise LookupError("the account is gone")
             if account.endpoint != endpoint:
-                raise _Moved
+                raise Moved
             channel = provider(account.provider).open_channel(account.settings, request_timeout=self._request_timeout)
             self._open[account_id] = _Open(endpoint, channel)
             return channel

@@ -3,7 +3,8 @@
 Facts from the sources of usesend/useSend (files named beside them). A repeat with the same key and body within 24
 hours gives the first answer again. The result is stored after the work, under a lock of 60 seconds, so a crash of the
 server in between may let a repeat run the work twice; an account that must not take that risk says ``honours_keys``
-false. The API takes no metadata: events come back by useSend's own id only.
+false. The API takes no metadata: events come back by useSend's own id only. A message is found by that id, or in a
+list by recipient and time that shows nothing of ours, so asking settles no unanswered call.
 """
 
 from __future__ import annotations

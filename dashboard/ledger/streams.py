@@ -57,11 +57,16 @@ DEFAULTS: dict[MailClass, Rules] = {
 
 
 def rules_for(mail_class: MailClass, key_window: timedelta | None) -> Rules:
-    """The defaults of a class on an account with this key window (None: it honours no keys)."""
+    """The defaults of a class on an account with this key window (None: it honours no keys).
+
+    Where keys count for minutes only, doubt is released after a third of them, while they still do.
+    """
     rules = DEFAULTS[mail_class]
-    if rules.unknown_policy is Policy.RELEASE and key_window is None:
+    if rules.unknown_policy is not Policy.RELEASE:
+        return rules
+    if key_window is None:
         return replace(rules, unknown_policy=Policy.HOLD)
-    return rules
+    return replace(rules, grace=min(rules.grace, key_window / 3))
 
 
 def save_stream(

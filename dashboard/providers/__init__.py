@@ -18,7 +18,12 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
+from dashboard.providers.brevo import Brevo
 from dashboard.providers.mailgun import Mailgun
+from dashboard.providers.mailjet import Mailjet
+from dashboard.providers.mailtrap import Mailtrap
+from dashboard.providers.mandrill import Mandrill
+from dashboard.providers.postal import Postal
 from dashboard.providers.postmark import Postmark
 from dashboard.providers.reading import lower_names
 from dashboard.providers.resend import Resend
@@ -26,6 +31,8 @@ from dashboard.providers.results import Answer, NoAnswer, SendResult, SmtpFailur
 from dashboard.providers.sendgrid import SendGrid
 from dashboard.providers.ses import Ses
 from dashboard.providers.smtp import Smtp
+from dashboard.providers.sparkpost import SparkPost
+from dashboard.providers.usesend import UseSend
 
 PROVIDERS: tuple[Provider, ...] = (
     Resend(),
@@ -34,6 +41,13 @@ PROVIDERS: tuple[Provider, ...] = (
     Mailgun(),
     Ses(),
     Smtp(),
+    UseSend(),
+    Postal(),
+    Brevo(),
+    SparkPost(),
+    Mailjet(),
+    Mandrill(),
+    Mailtrap(),
 )
 
 __all__ = [

@@ -107,6 +107,8 @@ class Rejected:
     phase: str | None = None
     """How far the call came, in the adapter's own words (SMTP: the command)."""
     request_id: str | None = None
+    provider_message_id: str | None = None
+    """The id that the provider gave even to what it refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

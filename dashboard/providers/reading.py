@@ -57,6 +57,13 @@ def bare_address(value: object) -> str | None:
     return address.lower() if address and "@" in address else None
 
 
+def only_recipient(to: object) -> str | None:
+    """The address of the only recipient; of several, nobody knows which one an event is about."""
+    if isinstance(to, list):
+        return bare_address(to[0]) if len(to) == 1 else None
+    return bare_address(to)
+
+
 def named_values(value: object) -> dict[str, Any]:
     """An object, or a list of ``{"name", "value"}``, as one mapping by names in lower case."""
     if isinstance(value, list):

@@ -33,11 +33,11 @@ from dashboard.providers.base import (
 from dashboard.providers.http import HttpClient
 from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
 from dashboard.providers.reading import (
-    bare_address,
     instant,
     json_object,
     mapping,
     named_values,
+    only_recipient,
     text,
     whole_number,
 )
@@ -176,7 +176,7 @@ def events_of(event_id: str, body: bytes) -> tuple[ProviderEvent, ...]:
         provider_message_id=text(data.get("email_id")),
         send_id=text(tags.get("send_id")) or text(named_values(data.get("headers")).get("x-send-id")),
         attempt=whole_number(tags.get("attempt")),
-        recipient=_only_recipient(data.get("to")),
+        recipient=only_recipient(data.get("to")),
         # ``data.created_at`` is the message's own creation.
         occurred_at=instant(click.get("timestamp")) or instant(parsed.get("created_at")),
         bounce_class=bounce_class,
@@ -204,13 +204,6 @@ def _meaning(word: str, data: Mapping[str, Any]) -> tuple[EventType, BounceClass
             return event_type, None, text(mapping(data.get("failed")).get("reason"))
         case _:
             return event_type, None, None
-
-
-def _only_recipient(to: object) -> str | None:
-    """Several recipients, and nobody knows which one the event is about."""
-    if isinstance(to, list):
-        return bare_address(to[0]) if len(to) == 1 else None
-    return bare_address(to)
 
 
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────

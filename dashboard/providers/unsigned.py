@@ -11,7 +11,8 @@ from dashboard.providers.base import CannotVerify, NotAuthentic, Setting, Settin
 
 PASSWORDS = Setting(
     name="webhook_secret",
-    help="user:password as written into the webhook's address; two apart by a space while one replaces the other.",
+    help="user:password as written into the webhook's address, or the Bearer token that comes with each event; two "
+    "apart by a space while one replaces the other.",
     secret=True,
     for_events=True,
 )
@@ -38,11 +39,16 @@ def check_sender(request: WebhookRequest, settings: Settings) -> None:
 
 
 def _knows_one(authorization: str, passwords: list[str]) -> bool:
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return False
+    """RFC 7617 for a name and a password, RFC 6750 for a token."""
+    scheme, _, credentials = authorization.partition(" ")
     try:
-        given = base64.b64decode(encoded.strip(), validate=True)
+        match scheme.lower():
+            case "basic":
+                given = base64.b64decode(credentials.strip(), validate=True)
+            case "bearer":
+                given = credentials.strip().encode()
+            case _:
+                return False
     except (binascii.Error, ValueError):
         return False
     return any(hmac.compare_digest(given, password.encode()) for password in passwords)

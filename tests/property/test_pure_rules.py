@@ -14,12 +14,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dashboard import identity
+from dashboard.ledger import streams
 from dashboard.ledger.requests import BadRequest, Request, read_caller_request, read_request
 from dashboard.ledger.retry import LONGEST_WAIT, Backoff, Terms, release_holds, used_up
 from dashboard.ledger.tables import Policy
 from dashboard.ledger.vault import Vault
 from dashboard.ledger.work import BULK_SHARE, shares
 from dashboard.lifecycle import MailClass
+from dashboard.providers import PROVIDERS
+from dashboard.providers.base import Provider
 from tests.place import KEYS
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -293,3 +296,19 @@ def test_a_request_nested_too_deeply_is_a_bad_request() -> None:
         read_request(changed, workspace_id=WORKSPACE, source="api", asked_at=NOON)
     while isinstance(deep, list):  # taken apart by hand: to free it in one go is a deep recursion as well
         deep = deep.pop()
+
+
+@pytest.mark.parametrize("mail_class", MailClass)
+@pytest.mark.parametrize("known", PROVIDERS, ids=lambda known: known.name)
+def test_the_defaults_of_every_class_make_sense_at_every_provider(mail_class: MailClass, known: Provider) -> None:
+    can = known.capabilities({})
+    rules = streams.rules_for(mail_class, can.key_window)
+    streams.check_rules(rules, key_window=can.key_window, settling_time=can.settling_time)
+    released = rules.unknown_policy is Policy.RELEASE
+    assert released is (mail_class is MailClass.TRANSACTIONAL and can.key_window is not None)
+
+
+def test_where_keys_count_for_minutes_doubt_is_released_while_they_still_do() -> None:
+    rules = streams.rules_for(MailClass.TRANSACTIONAL, timedelta(minutes=15))
+    assert rules.grace == timedelta(minutes=5)
+    assert streams.rules_for(MailClass.TRANSACTIONAL, timedelta(hours=24)).grace == timedelta(minutes=30)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import pytest
@@ -402,6 +403,38 @@ def test_a_confirmation_is_given_once_the_request_is_stored_and_asked_for_again_
         raise CannotVerify("nobody answers there")
 
     assert tells(Webhook(confirm=fail)).status_code == 503
+
+
+def at(hook: Hook, provider: str, **settings: str) -> None:
+    """Make the account one of another provider, with these settings alone."""
+    hook.place.run(
+        "update sendonce.accounts set provider = %s, secrets = null, settings = %s::jsonb",
+        provider,
+        json.dumps(settings),
+    )
+
+
+def test_mandrill_signs_the_public_address_of_the_webhook(hook: Hook) -> None:
+    at(hook, "mandrill", webhook_secret="a-key")
+    told = json.dumps([{"event": "send", "_id": "m", "ts": 1796029200, "msg": {"email": "ada@example.com"}}])
+    body = urlencode({"mandrill_events": told}).encode()
+    for base, status in (("https://elsewhere.example.com", 401), (Settings.public_url, 200)):
+        content = f"{base}/webhooks/{hook.place.account}mandrill_events{told}"
+        signature = base64.b64encode(hmac.digest(b"a-key", content.encode(), hashlib.sha1)).decode()
+        headers = {"X-Mandrill-Signature": signature, "Content-Type": "application/x-www-form-urlencoded"}
+        assert hook.post(body, headers).status_code == status
+        assert hook.place.count("unmatched") == (1 if status == 200 else 0)
+
+
+def test_rule_15_of_a_batch_the_good_events_are_stored_and_the_bad_ones_buried(hook: Hook) -> None:
+    at(hook, "sparkpost", webhook_networks="127.0.0.1")
+    good = [
+        {"msys": {"message_event": {"type": "delivery", "event_id": number, "transmission_id": number}}}
+        for number in range(2)
+    ]
+    body = json.dumps([good[0], "no event", {"msys": {"message_event": {"type": 7}}}, good[1], {"msys": {}}]).encode()
+    assert hook.post(body, {}).status_code == 200
+    assert [hook.place.count(table) for table in ("unmatched", "dead_letters")] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""What the JSON APIs of providers share: one POST of one body, and the order in which its answer is judged.
+
+Their adapters say the rest: the body, the headers, the documented yes, and the table of their refusals.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.providers.base import Ambiguous, Channel, NeverWritten, Outcome, Outgoing, Settings
+from dashboard.providers.http import HttpClient
+from dashboard.providers.http_outcomes import Ruling, judge_refusal, outcome_of, ruling_of
+from dashboard.providers.reading import parsed_json
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.wire import credential, refusing
+from dashboard.providers.wording import for_people, mailbox, why_unsendable
+
+LONGEST_ID = 200
+"""Characters of an id or an error code. No provider promises longer ones."""
+
+# ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class JsonChannel:
+    """One account's connections to one endpoint."""
+
+    client: HttpClient
+    path: str
+    headers: Callable[[Outgoing], Mapping[str, str]]
+    fields: Callable[[Outgoing], Mapping[str, Any]]
+    """The body of one send. Under an idempotency key nothing in it may depend on the attempt or on the time."""
+    judge: Callable[[Answer], Outcome]
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """One POST, once."""
+        if reason := why_unsendable(outgoing):
+            return NeverWritten(reason, permanent=True)
+        headers = {**self.headers(outgoing), "Content-Type": "application/json"}
+        body = json.dumps(self.fields(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
+        result = self.client.post(self.path, headers=headers, body=body, submit_by=outgoing.deadline)
+        return outcome_of(result, self.judge)
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        self.client.close()
+
+
+def open_json_channel(
+    settings: Settings,
+    *,
+    keys: tuple[str, ...],
+    base_url: str | None,
+    request_timeout: float,
+    path: str,
+    headers: Callable[[Outgoing], Mapping[str, str]],
+    fields: Callable[[Outgoing], Mapping[str, Any]],
+    judge: Callable[[Answer], Outcome],
+) -> Channel:
+    """A channel for one account; with settings that cannot work, one that says so to every message.
+
+    ``keys``: the settings that hold credentials. ``base_url``: where the API answers unless the account says otherwise.
+    """
+    try:
+        for name in keys:
+            credential(settings, name)
+        client = HttpClient(settings.get("base_url") or base_url or "", request_timeout=request_timeout)
+    except ValueError as error:
+        return refusing(str(error))
+    return JsonChannel(client, path, headers, fields, judge)
+
+
+def basic(user: str, password: str) -> str:
+    """The value of ``Authorization`` for a name and a password (RFC 7617)."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def says_yes(value: str) -> bool:
+    """A setting that is on. Only a clear yes counts: what depends on it would turn a safe repeat into a second send."""
+    return value.strip().lower() in ("true", "yes", "on", "1")
+
+
+# ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def message_headers(outgoing: Outgoing) -> dict[str, str]:
+    """The message's own headers in a fixed order, and ours, by which a person finds the send in a mailbox."""
+    return {**dict(sorted(outgoing.message.headers.items())), "X-Send-Id": str(outgoing.send_id)}
+
+
+def split_mailbox(text: str) -> tuple[str, str]:
+    """(display name, bare address); a text that is no mailbox counts as an address, for the provider to refuse."""
+    return mailbox(text) or ("", text)
+
+
+def named(name: str | None, address: str, *, address_field: str = "email", name_field: str = "name") -> dict[str, str]:
+    """A mailbox as an object, the name only where there is one."""
+    return {address_field: address} | ({name_field: name} if name else {})
+
+
+def marks(outgoing: Outgoing, *, attempt: bool) -> dict[str, str]:
+    """Our identity as metadata.
+
+    ``attempt``: the number of the attempt too, so that a second acceptance can be told from the first. Never under an
+    idempotency key, where every attempt has the same bytes.
+    """
+    return {"send_id": str(outgoing.send_id)} | ({"attempt": str(outgoing.attempt)} if attempt else {})
+
+
+# ── what came back ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def said(answer: Answer) -> Any:
+    """What the body says; None for what is no JSON."""
+    try:
+        return parsed_json(answer.body)
+    except ValueError:
+        return None
+
+
+def code_of(value: str | None) -> str | None:
+    """A provider's error code as it is kept."""
+    return for_people(value or "", LONGEST_ID) or None
+
+
+def is_id(value: str | None) -> bool:
+    """True for what can be a provider's id of a message."""
+    return value is not None and len(value) <= LONGEST_ID
+
+
+def unreadable(answer: Answer, reason: str) -> Ambiguous:
+    """The outcome of a success status whose body is not the documented one."""
+    return Ambiguous(error_class="unreadable_answer", reason=f"HTTP {answer.status} {reason}")
+
+
+def judge_error(
+    answer: Answer,
+    rulings: Mapping[tuple[int, str], Ruling],
+    *,
+    body_read: bool,
+    error_code: str | None,
+    words: str = "",
+) -> Outcome:
+    """The outcome of an answer that is not the documented yes: by status and code, any other by its status alone."""
+    if 200 <= answer.status < 300:
+        return unreadable(answer, "without the documented answer")
+    if not body_read and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
+    ruling = rulings.get((answer.status, error_code or "")) or ruling_of(answer.status)
+    return judge_refusal(answer, ruling, error_code=error_code, words=words)
+
+
+def judge_result(title: str, result: SendResult, judge: Callable[[Answer], Outcome]) -> Outcome:
+    """The outcome of one recorded result. Raises ValueError for a result of another protocol."""
+    if not isinstance(result, Answer | NoAnswer):
+        raise ValueError(f"{title} speaks HTTP: give a status or an error")
+    return outcome_of(result, judge)

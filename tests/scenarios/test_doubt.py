@@ -119,6 +119,7 @@ def test_S04_the_ledger_cannot_be_written_at_the_moment_the_provider_says_yes(sc
         reconciliations={"event": 1},
     )  # fmt: skip
     trace = scene.trace(send)
+    assert scene.errors(), "the worker said that it could not write"
     assert seen[send] <= {"claimed", "unknown", "accepted"}
     assert states_on_record(trace) == ["unknown", "accepted"], "never pending or failed"
     assert trace.provider_message_ids == [accepted.message_id]

@@ -16,6 +16,7 @@ from dashboard.insight.judging import (
     tells_events,
     unanswered,
     what_was_tried,
+    why_stopped,
 )
 from dashboard.insight.wording import (
     at,
@@ -56,8 +57,9 @@ def held(trace: Trace, now: datetime) -> Verdict | None:
     if trace.state != State.HELD:
         return None
     reason = trace.work.reason if trace.work else trace.send.reason
+    why = why_stopped(trace, reason, trace.open_hold.opened_at if trace.open_hold else None, now)
     return Verdict(
-        sentence=f"Held for a person {_held_since(trace, now)}, because {because(reason)}; {what_was_tried(trace)}",
+        sentence=f"Held for a person {_held_since(trace, now)}, because {why}; {what_was_tried(trace)}",
         cause=Cause.HELD,
         sureness=Sureness.PROVED,
         next="A person confirms that it is cancelled: somebody cancelled it before."

@@ -18,6 +18,7 @@ from dashboard.insight.judging import (
     proving_events,
     unanswered,
     what_was_tried,
+    why_stopped,
 )
 from dashboard.insight.wording import at, because, how_it_failed, provider, quoted, reference
 from dashboard.ledger.trace import SuppressionRule, Trace
@@ -89,7 +90,7 @@ def _stopped(trace: Trace, now: datetime) -> str:
     if move is not None and move.person:
         decision = trace.decisions[-1] if trace.decisions else None
         return f"Cancelled by {move.person} {when}{quoted(decision.reason if decision else None)}"
-    return f"Cancelled {when}, because {because(send.reason)}"
+    return f"Cancelled {when}, because {why_stopped(trace, send.reason, move.at if move else None, now)}"
 
 
 _SOURCE_OF_REASON = {
@@ -139,8 +140,10 @@ def failed(trace: Trace, now: datetime) -> Verdict | None:
         else ""
     )
     when = at(trace.send.settled_at or now, now)
+    move = last_move(trace, "record")
+    detail = f" ({move.detail})" if move and move.detail else ""
     return Verdict(
-        sentence=f"Failed {when}, because {because(trace.send.reason)}: {what_was_tried(trace)}{said}",
+        sentence=f"Failed {when}, because {because(trace.send.reason)}{detail}: {what_was_tried(trace)}{said}",
         cause=Cause.FAILED,
         sureness=Sureness.PROVED,
         next="Nothing further is submitted, unless a person asks for it again.",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from dashboard.insight.wording import at, how_it_failed, listed, number, provider, reference
+from dashboard.insight.wording import at, because, how_it_failed, listed, number, provider, reference, span
 from dashboard.ledger.trace import Attempt, Event, HistoricMove, Trace
-from dashboard.lifecycle import PROVES_ACCEPTANCE, AttemptStatus, EventType
+from dashboard.lifecycle import PROVES_ACCEPTANCE, AttemptStatus, EventType, Reason
 from dashboard.providers import PROVIDERS
 
 
@@ -120,6 +120,14 @@ def what_was_tried(trace: Trace) -> str:
     told = [f"{number(len(refused), 'attempt was', 'attempts were')} refused"] if refused else []
     told += [f"{number(len(abandoned), 'attempt')} never left"] if abandoned else []
     return listed(told) or "no attempt was taken"
+
+
+def why_stopped(trace: Trace, reason: str | None, looked: datetime | None, now: datetime) -> str:
+    """The reason of a send that was held or ended, and for one that was late how much, when it was ``looked`` at."""
+    due = trace.send.due_at
+    if reason != Reason.LATE or looked is None or looked <= due:
+        return because(reason)
+    return f"{because(reason)} (due {at(due, now)}, {span(looked - due)} late by then)"
 
 
 def doubted(attempt: Attempt, now: datetime) -> str:

@@ -227,7 +227,9 @@ def _move(trace: Trace, move: HistoricMove) -> Entry:
         lane=lane,
         what=_MOVES.get(move.move, move.move),
         who=move.person or trace.worker_name(move.worker) or _MAKERS.get(move.made_by, move.made_by),
-        detail=_words(because(move.reason), f"next try {span(wait)} later" if wait and wait > timedelta(0) else ""),
+        detail=_words(
+            because(move.reason), move.detail, f"next try {span(wait)} later" if wait and wait > timedelta(0) else ""
+        ),
         evidence=reference(move),
         trouble=move.move in _TROUBLE,
     )

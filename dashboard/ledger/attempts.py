@@ -403,7 +403,9 @@ def _wait(f: Finished, row: Work, counted: int, backoff: Backoff) -> timedelta:
     must wait as well, or a send that can never be written would be tried without end or pause."""
     if f.kind == "never_written":
         return backoff.wait(row.last_attempt - 1) if row.last_attempt > 1 else timedelta(0)
-    return backoff.wait(max(counted, 1), f.retry_after)
+    # What the provider said to the account is the account's pause: whoever ends that ends it for this send, too.
+    asked = None if f.kind == "account_trouble" else f.retry_after
+    return backoff.wait(max(counted, 1), asked)
 
 
 def _clear_doubt(connection: Connection, send_id: UUID) -> None:

@@ -17,6 +17,8 @@ from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.work import Work
 from dashboard.lifecycle import By, Decision, Reason, State
 
+NO_SUCH_SEND = "There is no send of this id."
+
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
@@ -44,13 +46,16 @@ def cancel_send(
     """Cancel an open send of the workspace, with an audit row, in the connection's transaction. Safe to repeat.
 
     ``user_id`` is None where a program asks, by its ``token_id``. A held send is decided, as on its page, with all
-    that is known by now.
+    that is known by now. One that came too late is in the audit log as well: whoever asks later sees that the person
+    was told so.
     """
     if not reason.strip():
         return Refused("Give a reason: it stands beside the cancellation for whoever looks at it later.")
     row = acceptance.lock_sends(connection, [send_id]).open.get(send_id)
-    if row is None or row.workspace_id != workspace_id:
-        return Refused("There is no open send of this id: it has come to its end already.")
+    if row is None:
+        return _too_late(connection, workspace_id, send_id, user_id, token_id, reason)
+    if row.workspace_id != workspace_id:
+        return Refused(NO_SUCH_SEND)
     if row.state is State.HELD and user_id is not None:
         return _decide(connection, row, user_id, reason)
     running = row.open_attempt is not None
@@ -68,6 +73,30 @@ def cancel_send(
         subject=send_id, reason=reason.strip(), detail={"before": row.state.value, "call_running": running},
     )  # fmt: skip
     return Remembered(send_id) if running else Cancelled(send_id)
+
+
+def _too_late(
+    connection: Connection,
+    workspace_id: UUID,
+    send_id: UUID,
+    user_id: UUID | None,
+    token_id: UUID | None,
+    reason: str,
+) -> Refused:
+    """The send is settled, or is none of the workspace's."""
+    found = connection.execute(
+        "select state::text from sendonce.sends where id = %s and workspace_id = %s", (send_id, workspace_id)
+    ).fetchone()
+    if found is None:
+        return Refused(NO_SUCH_SEND)
+    state = State(found[0])
+    if state is not State.CANCELLED:
+        audit.record(
+            connection, audit.Action.CANCEL_SEND, workspace_id=workspace_id, user_id=user_id, token_id=token_id,
+            subject=send_id, reason=reason.strip(), detail={"before": state.value, "too_late": True},
+        )  # fmt: skip
+    taken = "the provider has taken it" if state is State.ACCEPTED else f"it is {state.value} already"
+    return Refused(f"Too late: {taken}.")
 
 
 def _decide(connection: Connection, row: Work, user_id: UUID, reason: str) -> Cancelled | Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from uuid import UUID
 
 import psycopg
@@ -29,11 +30,16 @@ def refusal(error: Exception) -> str:
 def bury_webhook(
     connection: Connection, vault: Vault, *, workspace_id: UUID, account_id: UUID, payload: bytes, reason: str
 ) -> None:
-    """Keep (part of) an authentic webhook request of an account. It opens with the account's id as its row."""
+    """Keep (part of) an authentic webhook request of an account. It opens with the account's id as its row.
+
+    A provider that was not answered sends it again: the same bytes are one dead letter, whose repeats are counted.
+    """
+    digest = vault.keyed_hash(hashlib.sha256(payload).hexdigest())
     connection.execute(
-        "insert into sendonce.dead_letters (workspace_id, account_id, source, reason, payload)"
-        " values (%s, %s, 'webhook', %s, %s)",
-        (workspace_id, account_id, _storable(reason), vault.encrypt(payload, account_id.bytes)),
+        "insert into sendonce.dead_letters as known (workspace_id, account_id, source, reason, payload, digest)"
+        " values (%s, %s, 'webhook', %s, %s, %s)"
+        " on conflict (account_id, digest) do update set repeats = known.repeats + 1",
+        (workspace_id, account_id, _storable(reason), vault.encrypt(payload, account_id.bytes), digest),
     )
 
 

@@ -104,6 +104,7 @@ def _insert(connection: Connection, vault: Vault, proposals: Sequence[Request], 
             id=[r.send_id for r, _ in new],
             address=[vault.encrypt(r.address.encode(), r.send_id.bytes) if r.address else None for r, _ in new],
             body=[contents.sealed(vault, r, f.content) for r, f in new],
+            detail=[f.detail for _, f in new],
         )
     return {r.send_id: State.FAILED if f.problem else State.PENDING for r, f in new}
 
@@ -113,6 +114,8 @@ class _Frozen(NamedTuple):
     """Why it cannot be rendered; ``content`` is as it came then."""
     content: Mapping[str, Any] | None
     """None where the caller keeps its own content."""
+    detail: str | None = None
+    """What about it cannot be rendered."""
 
 
 def _frozen(request: Request, run_by: RunBy) -> _Frozen:
@@ -120,8 +123,8 @@ def _frozen(request: Request, run_by: RunBy) -> _Frozen:
         return _Frozen(None, None)
     try:
         return _Frozen(None, contents.rendered(request.message))
-    except CannotRender:
-        return _Frozen(Reason.CANNOT_RENDER.value, request.message)
+    except CannotRender as error:
+        return _Frozen(Reason.CANNOT_RENDER.value, request.message, str(error))
 
 
 def mark_dirty(connection: Connection, touched: Sequence[tuple[UUID, str, datetime | None]]) -> None:

@@ -38,12 +38,17 @@ def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     try:
         text = _renderer(source, html)(variables) if _MARK.search(source) else _as_templates_do(source)
     except TemplateError as error:
-        raise CannotRender(error.message or type(error).__name__) from None
+        raise CannotRender(_without_values(error)) from None
     except Exception as error:  # whatever a template may do with its variables
         raise CannotRender(f"{type(error).__name__} while rendering") from None
     if len(text) > MAX_RENDERED:
         raise CannotRender(f"a rendered part has more than {MAX_RENDERED} characters")
     return text
+
+
+def _without_values(error: TemplateError) -> str:
+    """What Jinja says, unless it quotes an address by which a template looked something up."""
+    return error.message if error.message and "@" not in error.message else type(error).__name__
 
 
 def _as_templates_do(source: str) -> str:

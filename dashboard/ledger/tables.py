@@ -440,7 +440,10 @@ dead_letters = Table(
     Column("at", Time, nullable=False, server_default=NOW),
     Column("reason", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),  # encrypted
+    Column("digest", LargeBinary),  # keyed, of the payload of a webhook: the provider may send it again
+    Column("repeats", Integer, nullable=False, server_default=text("0")),
     Index("dead_letters_by_time", "workspace_id", "at"),
+    Index("dead_letters_once", "account_id", "digest", unique=True),
 )
 
 
@@ -523,6 +526,7 @@ moves = Table(
     Column("attempt", SmallInteger),
     Column("event_id", BigInteger),
     Column("next_try_at", Time),
+    Column("detail", Text),  # what about a template could not be filled in; goes with the message
     Index("moves_by_send", "send_id", "at"),
     Index("moves_by_end", "workspace_id", "to_state", "at"),
     Index("moves_at", "at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),

@@ -191,6 +191,7 @@ class HistoricMove:
     attempt: int | None
     event_id: int | None
     next_try_at: datetime | None
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

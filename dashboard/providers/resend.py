@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from dashboard.lifecycle import EventType
@@ -24,6 +25,7 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
+    Rejected,
     Scope,
     Setting,
     Settings,
@@ -75,6 +77,8 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in t
     (429, "daily_quota_exceeded"): Ruling("retryable", Scope.ACCOUNT, "Rate limit: ends at midnight UTC"),
     (429, "monthly_quota_exceeded"): Ruling("retryable", Scope.ACCOUNT, "Rate limit"),
 }
+MONTHLY_QUOTA_WAIT = 3600.0
+"""Seconds between two tries while the quota of a month is used up: when that month ends is not documented."""
 
 _LONGEST_ID = 200
 """Characters of an id or a name; Resend's are UUIDs and short words. A longer id is not one that was promised."""
@@ -98,7 +102,8 @@ class ResendChannel:
         if self.honours_keys:
             headers["Idempotency-Key"] = str(outgoing.send_id)
         body = request_body(outgoing, tag_attempt=not self.honours_keys)
-        return outcome_of(self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline), judge)
+        answer = self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline)
+        return outcome_of(answer, lambda given: until_its_quota_ends(judge(given), given))
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -143,6 +148,31 @@ def judge(answer: Answer) -> Outcome:
     words = text(mapping(body).get("message")) or ""
     ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
     return judge_refusal(answer, ruling, error_code=code, words=words, request_id=request_id)
+
+
+def until_its_quota_ends(outcome: Outcome, answer: Answer, now: datetime | None = None) -> Outcome:
+    """A refusal for a used-up quota with the time for which no further call makes sense ("Rate limit").
+
+    A day ends at midnight UTC by the provider's clock, as the answer tells it; else by ours (``now``).
+    """
+    if not isinstance(outcome, Rejected) or outcome.retry_after_seconds is not None:
+        return outcome
+    match outcome.error_code:
+        case "daily_quota_exceeded":
+            told = _told_at(answer) or now or datetime.now(UTC)
+            midnight = told.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+            return replace(outcome, retry_after_seconds=(midnight - told).total_seconds())
+        case "monthly_quota_exceeded":
+            return replace(outcome, retry_after_seconds=MONTHLY_QUOTA_WAIT)
+        case _:
+            return outcome
+
+
+def _told_at(answer: Answer) -> datetime | None:
+    try:
+        return parsedate_to_datetime(answer.headers["date"]).astimezone(UTC)
+    except (KeyError, ValueError, OverflowError):
+        return None
 
 
 def judge_batch(answer: Answer) -> list[Outcome]:

@@ -107,7 +107,7 @@ def _store(account: Account, webhook: Webhook) -> None:
             _ingest(connection, account, told)
     for parts in _sets(webhook.unreadable):
         with database().transaction() as connection:
-            for part in parts:
+            for part in sorted(parts, key=lambda part: part.raw):  # two requests wait for each other in one order
                 _bury(connection, account, part.raw, part.reason)
 
 

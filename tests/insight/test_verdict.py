@@ -156,7 +156,9 @@ def suppressed_then_lifted(factory: Factory) -> UUID:
 
 def never_rendered(factory: Factory) -> UUID:
     send = factory.settled("failed", Reason.CANNOT_RENDER, settled=0.1)
-    factory.move(send, "record", None, "failed", Reason.CANNOT_RENDER, when=0.1, made_by="relay")
+    factory.move(
+        send, "record", None, "failed", Reason.CANNOT_RENDER, when=0.1, made_by="relay", detail="'name' is undefined"
+    )
     return send
 
 
@@ -344,7 +346,8 @@ CASES = {
         cancelled_by_policy,
         Cause.CANCELLED,
         PROVED,
-        "Cancelled at 12:11:40, because it is later than its mailstream allows; no provider was asked to take it.",
+        "Cancelled at 12:11:40, because it is later than its mailstream allows (due at 12:00:00, 11 min late by then);"
+        " no provider was asked to take it.",
         "Nothing",
     ),
     "suppressed": Case(
@@ -365,7 +368,11 @@ CASES = {
         "Nothing further",
     ),
     "never_rendered": Case(
-        never_rendered, Cause.FAILED, PROVED, "its template could not be filled in: no provider was asked", "Nothing"
+        never_rendered,
+        Cause.FAILED,
+        PROVED,
+        "its template could not be filled in ('name' is undefined): no provider was asked",
+        "Nothing",
     ),
     "held": Case(
         Factory.held,
@@ -391,7 +398,12 @@ CASES = {
         world={"key_window": timedelta(minutes=45)},
     ),
     "held_late": Case(
-        Factory.held_late, Cause.HELD, PROVED, "no provider was asked to take it", "release it or cancel it"
+        Factory.held_late,
+        Cause.HELD,
+        PROVED,
+        "Held for a person since 12:30:00, because it is later than its mailstream allows (due at 12:00:00, 30 min"
+        " late by then); no provider was asked to take it",
+        "release it or cancel it",
     ),
     "unknown_then_held": Case(
         Factory.unknown,

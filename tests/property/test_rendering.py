@@ -74,9 +74,10 @@ def test_a_text_of_a_message_without_variables_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize(("source", "reason"), [
     ("{{ absent }}", "'absent' is undefined"), ("{{ absent }} {{ name|upper }}", "'absent' is undefined"),
+    ("{{ people[address] }}", "UndefinedError"),
     ("{{ huge }}", "ValueError while rendering"), ("{{ huge|string }}", "ValueError while rendering"),
 ])  # fmt: skip
 def test_what_cannot_be_rendered_says_why_without_a_value(source: str, reason: str) -> None:
     with pytest.raises(CannotRender) as refused:
-        render(source, {"name": "Ada", "huge": 10**5000}, html=False)
+        render(source, {"name": "Ada", "huge": 10**5000, "people": {}, "address": "ada@example.com"}, html=False)
     assert str(refused.value) == reason

@@ -90,6 +90,15 @@ def test_the_fingerprint_of_a_tombstone_is_a_keyed_one(place: Place) -> None:
     assert place.one("select fingerprint from sendonce.sends") != before
 
 
+def test_what_a_template_lacked_goes_with_the_message(place: Place) -> None:
+    message = {"from": "shop@example.com", "subject": "Your receipt", "text": "Dear {{ ada }}", "variables": {}}
+    send = ask_one(place, message=message)
+    assert place.one("select detail from sendonce.moves") == {"detail": "'ada' is undefined"}
+    ages(place, send)
+    assert stripped(place) == 1
+    assert place.one("select detail from sendonce.moves") == {"detail": None}
+
+
 def test_what_is_younger_or_of_a_mailstream_that_keeps_everything_is_left_alone(place: Place) -> None:
     young, kept = accepted(place), ask_one(place, "news:1", stream="news")
     Hand(place).send("accepted", "msg-2")

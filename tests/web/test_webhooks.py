@@ -173,6 +173,13 @@ def test_rule_15_an_odd_request_is_kept_as_event_or_dead_letter_and_answered_200
     assert (hook.place.count("unmatched"), hook.place.count("dead_letters")) == kept
 
 
+def test_rule_15_a_malformed_request_that_comes_again_is_one_dead_letter(hook: Hook) -> None:
+    for body in (b"not json", b"[]", b"not json", b"not json"):
+        assert hook.post(body).status_code == 200
+    rows = hook.place.all("select repeats from sendonce.dead_letters order by id")
+    assert [row["repeats"] for row in rows] == [2, 0]
+
+
 def test_rule_15_an_unknown_account_is_404(hook: Hook) -> None:
     assert hook.post(event(), account=uuid4()).status_code == 404
     assert hook.app.test_client().post("/webhooks/no-id", data=b"").status_code == 404
@@ -355,7 +362,8 @@ def test_rule_15_50_000_events_in_one_request_are_stored_but_for_the_bad_ones_be
     told = tuple(fact(f"e{i}", url=f"u{i}{bad.get(i, '')}") for i in range(50_000))
     broken = tuple(Unreadable(b"part", "no type") for _ in range(1_000))
     assert tells(Webhook(events=told, unreadable=broken)).status_code == 200
-    assert (hook.place.count("unmatched"), hook.place.count("dead_letters")) == (49_998, 1_002)
+    letters = hook.place.one("select count(*) as n, sum(1 + repeats) as came from sendonce.dead_letters")
+    assert (hook.place.count("unmatched"), letters) == (49_998, {"n": 3, "came": 1_002})
 
 
 def test_rule_15_what_a_failure_half_way_left_out_is_stored_when_the_provider_comes_again(

@@ -1,8 +1,8 @@
 -- Open the new sends of this transaction: their work rows and messages. A send that failed to render gets no work row.
 -- The roll-ups of the minutes in which they are recorded and due must be made again.
 with new as (
-  select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body
-  from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[]) as p (id, address, body)
+  select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body, p.detail
+  from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[], %(detail)b::text[]) as p (id, address, body, detail)
   join sendonce.sends s on s.id = p.id
 ), opened as (
   insert into sendonce.work (send_id, workspace_id, mailstream, mail_class, run_by, reason, due_at, claim_at)
@@ -14,9 +14,9 @@ with new as (
   where n.state = 'open'
   order by n.id
 ), failed as (
-  insert into sendonce.moves (send_id, workspace_id, move, to_state, made_by, reason)
+  insert into sendonce.moves (send_id, workspace_id, move, to_state, made_by, reason, detail)
   select n.id, n.workspace_id, 'record', 'failed',
-    case n.source when 'api' then 'api' else 'relay' end::sendonce.made_by, 'cannot_render'
+    case n.source when 'api' then 'api' else 'relay' end::sendonce.made_by, 'cannot_render', n.detail
   from new n where n.state = 'failed'
 ), dirtied as (
   insert into sendonce.dirty (workspace_id, mailstream, minute)

@@ -8,6 +8,8 @@ with asked as (
   update sendonce.duplicates d set trigger_id = null, triggered_at = null from asked a where d.send_id = a.id
 ), calls as (
   update sendonce.attempts t set reason = null from asked a where t.send_id = a.id and t.reason is not null
+), history as (
+  update sendonce.moves v set detail = null from asked a where v.send_id = a.id and v.detail is not null
 ), facts as (
   update sendonce.events e set recipient = uuid_send(e.send_id), raw = null, reason = null, url = null
   from asked a where e.send_id = a.id

@@ -1,0 +1,22 @@
+"""A committed ledger, a provider, a web and an API for each scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboard.ledger.database import Database
+from dashboard.simulator import Config, Simulator
+from tests.place import Place
+from tests.scenarios.scene import Scene, the_scene
+
+
+@pytest.fixture
+def scene(database_url: str, tmp_path: Path) -> Iterator[Scene]:
+    """An installation with the workspace ``default``; ``sendonce verify`` finds nothing at its end."""
+    database = Database(database_url)
+    with Simulator(Config()) as simulator, the_scene(Place(database), simulator, tmp_path / "workers.log") as scene:
+        yield scene
+    database.close()

@@ -38,7 +38,7 @@ def test_S17_cancel_and_claim_meet(scene: Scene) -> None:
     for seed in range(RACES):
         met += _cancel_a_hundred_while_they_are_claimed(scene, seed)
     assert met["cancelled"] + met["too late"] == 100 * RACES
-    assert min(met.values()) > 0, f"the two never met: {met}"
+    assert met["cancelled"] > 0 < met["too late"], f"the two never met: {met}"
 
 
 def _cancel_a_hundred_while_they_are_claimed(scene: Scene, seed: int) -> Counter[str]:
@@ -80,8 +80,10 @@ def _cancel_a_hundred_while_they_are_claimed(scene: Scene, seed: int) -> Counter
         sends={state: n for state, n in states.items() if n}, provider_took=len(too_late), most_copies=1
     )
     _each_decision_is_in_the_audit_log(scene, set(answers))
-    scene.says_one_acceptance(next(iter(too_late)))
-    scene.says(next(iter(cancelled)), Cause.CANCELLED, words="Cancelled by Ada")
+    for send in list(too_late)[:3]:
+        scene.says_one_acceptance(send)
+    for send in list(cancelled)[:3]:
+        scene.says(send, Cause.CANCELLED, words="Cancelled by Ada")
     return Counter({"cancelled": len(cancelled), "too late": len(too_late)})
 
 

@@ -92,7 +92,7 @@ def no_write_succeeds(scene: Scene) -> Iterator[None]:
 
 
 def test_S04_the_ledger_cannot_be_written_at_the_moment_the_provider_says_yes(scene: Scene) -> None:
-    """No adapter can ask its provider yet: the provider's event takes the place of the look-up, so the evidence is
+    """The provider played here cannot be asked: its event takes the place of the look-up, so the evidence is
     ``event``. The lease and the redeliveries are as told, with the database's clock moved on.
     """
     account = scene.mailstream(policy="hold", keys=True)
@@ -219,9 +219,9 @@ def test_S06_a_frozen_worker_wakes_up_after_its_claim_was_taken_over_before_any_
 
 @pytest.mark.parametrize("policy", ["release", "hold"])
 def test_S06_a_frozen_worker_wakes_up_after_its_claim_was_taken_over_with_an_attempt(scene: Scene, policy: str) -> None:
-    """Case 2: the attempt was committed and no byte of it written. No adapter can ask its provider yet, so nobody can
-    say that it never saw the send: it is repeated under its key, or waits for a person. The frozen worker itself, once
-    awake, proves that its attempt never left.
+    """Case 2: the attempt was committed and no byte of it written. The provider played here cannot be asked, so nobody
+    can say that it never saw the send: it is repeated under its key, or waits for a person. The frozen worker itself,
+    once awake, proves that its attempt never left.
     """
     scene.mailstream(policy=policy, keys=policy == "release", grace=timedelta(milliseconds=100))
     frozen = scene.freezer("submit")

@@ -6,7 +6,6 @@ import itertools
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,8 +20,7 @@ from dashboard.insight.timeline import Lane
 from dashboard.ledger.events import Told
 from dashboard.lifecycle import EventType
 from dashboard.providers import PROVIDERS
-from dashboard.providers.base import Settings, Unreadable, Webhook
-from dashboard.providers.reading import lower_names
+from dashboard.providers.base import Settings, Unreadable, Webhook, WebhookRequest
 from dashboard.providers.resend import events_of
 from dashboard.providers.standard_webhooks import verified_id
 from tests.conftest import SOAK
@@ -32,18 +30,16 @@ from tests.scenarios.scene import Answered, Scene, event, signed
 
 @dataclass(frozen=True)
 class Batches:
-    """A provider that tells many facts in one signed request, a list of Resend's, each with an id of its own: the
-    shape of several providers whose adapters are not there yet. A provider is a plug, and this is one more."""
+    """A provider that tells many facts in one signed request, as several do: here a list of Resend's, each with an id
+    of its own, so that the simulator's sends are told about. A provider is a plug, and this is one more."""
 
     name: str = "batches"
 
-    def read_webhook(
-        self, headers: Mapping[str, str], body: bytes, settings: Settings, now: datetime | None = None
-    ) -> Webhook:
+    def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the raw bytes; then each part for itself."""
-        verified_id(lower_names(headers), body, secrets=settings["webhook_secret"], now=now)
+        verified_id(request, secrets=settings["webhook_secret"])
         events, unreadable = [], []
-        for part in json.loads(body):
+        for part in json.loads(request.body):
             raw = json.dumps(part).encode()
             try:
                 events += events_of(part["id"] if isinstance(part, dict) else "", raw)

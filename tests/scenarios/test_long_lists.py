@@ -21,8 +21,8 @@ RECIPIENTS = 500
 
 
 def test_S14_a_long_list_is_paused_restarted_resumed_and_hit_by_an_outage(scene: Scene) -> None:
-    """A tenth of the recipients, and the mailstream is paused instead of a campaign, whose status needs campaigns. No
-    adapter can ask its provider yet: the provider's events settle what was under way when the workers were killed.
+    """A tenth of the recipients, and the mailstream is paused instead of a campaign, whose status needs campaigns.
+    The provider played here cannot be asked: its events settle what was under way when the workers were killed.
     """
     account = scene.mailstream("newsletter", "campaign", policy="hold", keys=False)
     scene.simulator.configure(honour_keys=False)

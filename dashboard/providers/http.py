@@ -27,6 +27,8 @@ from dashboard.providers.wire import IdlePool, SubmitDeadlinePassed, TimedSocket
 LARGEST_ANSWER = 1 << 20
 """Bytes of a response that are read. Documented answers have some hundred; what is longer is not one of them."""
 TOO_LATE = NeverWritten("submit deadline passed")
+NO_DEADLINE = Deadline(float("inf"))
+"""For questions, which submit nothing."""
 
 
 class _PlainConnection(HTTPConnection):
@@ -76,7 +78,7 @@ class HttpClient:
 
     def get(self, path: str, *, headers: Mapping[str, str]) -> Answer | NoAnswer | NeverWritten:
         """Ask for something, once; within connect and request time-out. Raises nothing either."""
-        return self._call("GET", path, headers=headers, body=None, submit_by=Deadline(float("inf")))
+        return self._call("GET", path, headers=headers, body=None, submit_by=NO_DEADLINE)
 
     def _call(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None, submit_by: Deadline

@@ -73,13 +73,21 @@ def readable(answer: Answer) -> dict[str, Any] | None:
         return None
 
 
-def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
-    """The list of that name in a 200. Raises :class:`CannotLookUp` for anything else."""
+def object_of(result: Answer | NoAnswer | NeverWritten) -> dict[str, Any]:
+    """The JSON object in a 200. Raises :class:`CannotLookUp` for anything else."""
     if not isinstance(result, Answer):
         raise CannotLookUp(result.error if isinstance(result, NoAnswer) else result.reason)
-    found = (readable(result) or {}).get(name) if result.status == 200 else None
+    body = readable(result) if result.status == 200 else None
+    if body is None:
+        raise CannotLookUp(f"HTTP {result.status} without an answer")
+    return body
+
+
+def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
+    """The list of that name in a 200. Raises :class:`CannotLookUp` for anything else."""
+    found = object_of(result).get(name)
     if not isinstance(found, list):
-        raise CannotLookUp(f"HTTP {result.status} without {name}")
+        raise CannotLookUp(f"an answer without {name}")
     return found
 
 

@@ -12,7 +12,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -32,6 +34,7 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
+    Question,
     Rejected,
     Setting,
     Settings,
@@ -39,11 +42,13 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http import HttpClient
+from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
     judge_failure,
     judge_refusal,
+    listed,
+    object_of,
     outcome_of,
     readable,
     ruling_of,
@@ -81,6 +86,9 @@ LONGEST_DELAY_SECONDS = 25 * 3600
 """How old a signed timestamp may be. Deliveries are repeated for 24 hours, and no document says whether a repeat is
 signed anew; a replayed one changes nothing, since its events are known already."""
 
+MOST_LISTED, MOST_ASKED = 100, 10
+"""Messages to one recipient since the call: how many are listed, and how many of them looked at one by one."""
+
 _LONGEST_ID = 200
 _ROUTING = re.compile(r"\.(?:filter|recvd)")
 
@@ -102,10 +110,21 @@ class SendGridChannel:
             body = request_body(outgoing)
         except ValueError as error:
             return NeverWritten(str(error), permanent=True)
-        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
         return outcome_of(
-            self.client.post("/v3/mail/send", headers=headers, body=body, submit_by=outgoing.deadline), judge
+            self.client.post("/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline), judge
         )
+
+    def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
+        """``POST /v3/logs``, by recipient and time, then ``GET /v3/logs/<id>``, which shows our id ("Email Logs")."""
+        body = compact({"query": query_of(question), "limit": MOST_LISTED})
+        listing = self.client.post("/v3/logs", headers=self._headers(), body=body, submit_by=NO_DEADLINE)
+        ids = candidates_of(listed(listing, "messages"))
+        answers = (self.client.get(f"/v3/logs/{quote(one, safe='')}", headers=self._headers()) for one in ids)
+        events = (found_of(question, object_of(answer)) for answer in answers)
+        return tuple(event for event in events if event is not None)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -270,6 +289,39 @@ def _bounce_class(event_type: EventType, entry: Mapping[str, Any]) -> BounceClas
     return "soft" if (text(entry.get("status")) or "").startswith("4") else "hard"
 
 
+# ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def query_of(question: Question) -> str:
+    """The messages to this recipient since shortly before the call. An address holds no quotes (``why_unsendable``)."""
+    since = (question.since - timedelta(seconds=TOLERANCE_SECONDS)).astimezone(UTC)
+    moment = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f'to_email = "{question.address}" AND sg_message_id_created_at >= TIMESTAMP "{moment}"'
+
+
+def candidates_of(messages: list[Any]) -> list[str]:
+    """Their ids, the oldest first: ours is the next one after the call."""
+    entries = [mapping(message) for message in messages]
+    rows = [(text(one.get("sg_message_id_created_at")), text(one.get("sg_message_id"))) for one in entries]
+    return [message_id for _, message_id in sorted((at or "", one) for at, one in rows if one)][:MOST_ASKED]
+
+
+def found_of(question: Question, message: Mapping[str, Any]) -> ProviderEvent | None:
+    """A message that shows our id, as the event that SendGrid took it."""
+    arguments, full_id = mapping(message.get("custom_args")), text(message.get("sg_message_id"))
+    if arguments.get("send_id") != str(question.send_id) or full_id is None:
+        return None
+    return ProviderEvent(
+        event_type=EventType.ACCEPTED,
+        event_id=f"look-up:{full_id}",
+        provider_message_id=_message_id(full_id, None),
+        send_id=str(question.send_id),
+        attempt=whole_number(arguments.get(ATTEMPT)),
+        recipient=bare_address(message.get("to_email")),
+        raw=compact(message),
+    )
+
+
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -280,7 +332,12 @@ class SendGrid:
     name: str = "sendgrid"
     title: str = "SendGrid"
     settings: tuple[Setting, ...] = (
-        Setting(name="api_key", help="An API key with the scope Mail Send.", secret=True, required=True),
+        Setting(
+            name="api_key",
+            help="An API key with the scope Mail Send, and Email Logs for look-ups.",
+            secret=True,
+            required=True,
+        ),
         Setting(
             name="base_url",
             help="Where the API answers; https://api.eu.sendgrid.com in the EU.",
@@ -295,8 +352,11 @@ class SendGrid:
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """No keys; the send id comes back in every event."""
-        return Capabilities(metadata=True, webhooks=True)
+        """No keys; the send id comes back in every event, and the logs show it.
+
+        How soon a message is in the logs is documented nowhere, so that *not found* is never proof.
+        """
+        return Capabilities(metadata=True, webhooks=True, look_up=True)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

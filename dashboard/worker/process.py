@@ -109,7 +109,7 @@ class Worker:
         steps: dict[str, tuple[Callable[[], bool], float]] = {
             "relay": (self._relay, s.poll_seconds),
             "reconcile": (self._reconcile, max(s.poll_seconds, s.lease_seconds / 30)),
-            "look_up": (self._asker.ask_one, max(s.poll_seconds, s.lease_seconds / 30)),
+            "look_up": (self._asker.ask_one, max(s.poll_seconds, s.lease_seconds / 12)),
             "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
             "retain": (self._retain, 60.0),

@@ -123,7 +123,8 @@ def read_request(connection: socket.socket) -> bytes:
             return received
         received += chunk
     head, _, body = received.partition(b"\r\n\r\n")
-    length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    lengths = [int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    length = lengths[0] if lengths else 0
     while len(body) < length:
         body += connection.recv(65536)
     return head + b"\r\n\r\n" + body

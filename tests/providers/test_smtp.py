@@ -194,7 +194,8 @@ def test_a_failure_before_the_body_is_a_definite_no_for_now(stage: str, failure:
     outcome, server = submit(Dialogue({stage: failure}), request_timeout=0.4 if failure == SILENT else PATIENCE)
     assert isinstance(outcome, Rejected)
     assert outcome.retryable
-    assert outcome.phase == STAGES[stage]
+    # A reset in place of a banner may overtake the news that the connection stands.
+    assert outcome.phase == STAGES[stage] or (stage, failure, outcome.phase) == ("banner", RESET, "connect")
     assert server.messages == []
 
 

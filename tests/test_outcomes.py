@@ -9,7 +9,7 @@ from dashboard.providers.base import Accepted, Rejected, Scope
 
 
 def started() -> Started:
-    return Started(uuid4(), 1, 1, uuid4(), datetime.now(UTC), b"", b"")
+    return Started(uuid4(), 1, 1, uuid4(), b"", datetime.now(UTC), b"", b"")
 
 
 def test_a_providers_words_are_made_fit_for_the_database() -> None:

@@ -491,6 +491,8 @@ class Explorer:
             """
             select s.id, coalesce(w.state::text, s.state::text) as state, s.taken_at is not null as taken, s.delivery,
               (select count(*) from sendonce.duplicates d where d.send_id = s.id) as later,
+              array(select a.n::int from sendonce.attempts a
+                where a.send_id = s.id and a.status in ('rejected', 'abandoned')) as denied,
               array(select a.provider_message_id from sendonce.attempts a
                 where a.send_id = s.id and a.provider_message_id is not null
                 union select m.provider_message_id from sendonce.second_message_ids m
@@ -542,6 +544,8 @@ def _disagreements(life: Life, row: dict[str, Any] | None) -> list[str]:
         found.append(f"it was taken {len(copies)} times, and a person asked for {life.words} repeats")
     if (row["state"] == "accepted" or row["taken"]) != bool(copies):
         found.append(f"it was taken {len(copies)} times, and the ledger says {row['state']}, taken {row['taken']}")
+    if denied := {copy.attempt for copy in copies} & set(row["denied"]):
+        found.append(f"attempts {denied} were taken, and the ledger says that they were not")
     if set(row["messages"]) != {copy.message_id for copy in copies}:
         found.append(f"{len(copies)} messages were taken, and the ledger knows {len(row['messages'])}")
     return found

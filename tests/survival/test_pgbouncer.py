@@ -34,12 +34,18 @@ def pooled(pooled_url: str) -> Iterator[Database]:
     database.close()
 
 
-def test_worker_web_and_producer_do_all_their_work_through_it(
-    pooled: Database, simulator: Simulator, tmp_path: Path, database_url: str
-) -> None:
-    place = Place(pooled)
-    town = Town(place, simulator, tmp_path / "workers.log")
+@pytest.fixture
+def pooled_town(pooled: Database, simulator: Simulator, tmp_path: Path) -> Iterator[Town]:
+    town = Town(Place(pooled), simulator, tmp_path / "workers.log")
     town.stream(policy="hold", keys=False)
+    yield town
+    town.end()
+
+
+def test_worker_web_and_producer_do_all_their_work_through_it(
+    pooled: Database, pooled_town: Town, simulator: Simulator, database_url: str
+) -> None:
+    town, place = pooled_town, pooled_town.place
     sends = town.enqueue([f"order:{i}" for i in range(200)])
     town.enqueue([f"order:{i}" for i in range(50)])
     with town.web():
@@ -52,14 +58,17 @@ def test_worker_web_and_producer_do_all_their_work_through_it(
         assert wait_for_rest(town) == {"accepted": 201}
         simulator.flush()
         assert simulator.wait_idle()
+    with psycopg.connect(database_url) as direct:
+        row = direct.execute(
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and application_name like 'sendonce%'"
+        ).fetchone()
+    town.end()
+    assert row is not None
+    assert 1 <= row[0] <= SESSIONS
     assert state_of(place, own.send_id) == "accepted"
     assert place.count("duplicates") == 50
     assert place.one("select count(*) as n from sendonce.sends where delivery = 'delivered'") == {"n": 200}
-    with psycopg.connect(database_url) as direct:
-        row = direct.execute("select count(*) from pg_stat_activity where application_name like 'sendonce%'").fetchone()
-    assert row is not None
-    assert row[0] <= SESSIONS
-    town.end()
     assert town.violations() == []
     assert town.log.read_text().count("loop_failed") == 0, town.log.read_text()[-3000:]
     place.run("delete from sendonce.sends where id = %s", own.send_id)  # its provider is not the simulator

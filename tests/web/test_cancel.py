@@ -76,7 +76,7 @@ def test_what_came_to_its_end_meanwhile_is_told(house: House) -> None:
     assert cancel(browser, send) == 303
     response = other.post(f"/sends/{send}/cancel", reason="me too")
     assert response.status_code == 409
-    assert "come to its end already" in response.text
+    assert "Too late: it is cancelled already." in response.text
 
 
 def test_it_needs_a_reason_a_form_of_ours_and_an_operator(house: House) -> None:

@@ -1,4 +1,4 @@
-"""A ledger that was moved does not send until a named person adopts the new place."""
+"""Rule 22: a ledger that was moved does not send until a named person adopts the new place."""
 
 from __future__ import annotations
 

@@ -40,8 +40,10 @@ def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
         if not _MARK.search(source):
             text = _as_templates_do(source)
         else:
+            with budget():  # of its own, or only the first of many renderings would pay for the compiling
+                renderer = _renderer(source, html)
             with budget():
-                text = _renderer(source, html)(variables)
+                text = renderer(variables)
     except CannotRender:
         raise
     except TemplateError as error:

@@ -37,13 +37,7 @@ class CannotRender(Exception):
 def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     """The text with its variables put in, escaped in HTML. Raises :class:`CannotRender`."""
     try:
-        if not _MARK.search(source):
-            text = _as_templates_do(source)
-        else:
-            with budget():  # of its own, or only the first of many renderings would pay for the compiling
-                renderer = _renderer(source, html)
-            with budget():
-                text = renderer(variables)
+        text = _renderer(source, html)(variables) if _MARK.search(source) else _as_templates_do(source)
     except CannotRender:
         raise
     except TemplateError as error:
@@ -80,7 +74,8 @@ def _renderer(source: str, html: bool) -> Render:
             part.data.replace("%", "%%") if isinstance(part, nodes.TemplateData) else "%s" for part in parts
         )
         return functools.partial(_fill, pattern, names, escape if html else str)
-    return functools.partial(_run, environment.from_string(parsed))
+    with budget():  # what is constant is worked out here
+        return functools.partial(_run, environment.from_string(parsed))
 
 
 def _parts(template: nodes.Template) -> list[nodes.Node]:
@@ -96,13 +91,13 @@ def _is_plain_name(part: nodes.Node) -> bool:
 
 
 def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], variables: Mapping[str, Any]) -> str:
-    left = MAX_RENDERED - len(pattern)
+    left = MAX_RENDERED
     try:
         values = []
         for name in names:
             values.append(shown(variables[name]))
             left -= len(values[-1])
-            if left < -2 * len(names):  # a mark of the pattern is no text of it
+            if left < 0:
                 raise _too_large()
         return pattern % tuple(values)
     except KeyError as missing:
@@ -112,4 +107,5 @@ def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], var
 def _run(template: Template, variables: Mapping[str, Any]) -> str:
     # What ``render`` does, without copying the environment's globals into a chain of maps for each message.
     context = template.new_context({**template.environment.globals, **variables}, shared=True)
-    return template.environment.concat(template.root_render_func(context))
+    with budget():
+        return template.environment.concat(template.root_render_func(context))

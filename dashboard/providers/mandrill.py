@@ -36,20 +36,18 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, read_each
-from dashboard.providers.http_outcomes import Ruling, judge_refusal
+from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
     open_json_channel,
     said,
     split_mailbox,
-    unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
 from dashboard.providers.results import Answer, SendResult

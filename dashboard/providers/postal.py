@@ -37,17 +37,15 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id
-from dashboard.providers.http_outcomes import Ruling, judge_refusal
+from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     message_headers,
     open_json_channel,
     said,
-    unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, json_object, mapping, text
 from dashboard.providers.results import Answer, SendResult

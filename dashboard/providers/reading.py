@@ -39,6 +39,11 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def first_object(value: object) -> Mapping[str, Any]:
+    """The first of a list, if it is an object; an empty one otherwise."""
+    return mapping(value[0]) if isinstance(value, list) and value else {}
+
+
 def text(value: object) -> str | None:
     """Text that a database can hold, numbers as text; None for what is neither, or empty."""
     if isinstance(value, bool) or not isinstance(value, str | int):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,12 +23,10 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
-    Ambiguous,
     BounceClass,
     CannotVerify,
     Capabilities,
     Channel,
-    NeverWritten,
     NotAuthentic,
     Outcome,
     Outgoing,
@@ -45,18 +42,30 @@ from dashboard.providers.base import (
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
-    judge_failure,
-    judge_refusal,
+    call_once,
+    judge_by_table,
+    judge_result,
     listed,
     object_of,
-    outcome_of,
     readable,
-    ruling_of,
 )
-from dashboard.providers.reading import bare_address, compact, epoch, flag, mapping, parsed_json, text, whole_number
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.json_api import given, is_id, json_bytes, named, split_mailbox
+from dashboard.providers.reading import (
+    bare_address,
+    compact,
+    epoch,
+    first_object,
+    flag,
+    mapping,
+    parsed_json,
+    text,
+    whole_number,
+)
+from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import ascii_domain, mailbox, message_id, why_unsendable
+from dashboard.providers.wording import ascii_domain, message_id
+
+BASE_URL = "https://api.sendgrid.com"
 
 # ── SendGrid's words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,7 +98,6 @@ signed anew; a replayed one changes nothing, since its events are known already.
 MOST_LISTED, MOST_ASKED = 100, 10
 """Messages to one recipient since the call: how many are listed, and how many of them looked at one by one."""
 
-_LONGEST_ID = 200
 _ROUTING = re.compile(r"\.(?:filter|recvd)")
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,14 +112,13 @@ class SendGridChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/mail/send``, once ("Mail Send")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        try:
-            body = request_body(outgoing)
-        except ValueError as error:
-            return NeverWritten(str(error), permanent=True)
-        return outcome_of(
-            self.client.post("/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline), judge
+        return call_once(
+            outgoing,
+            write=request_body,
+            post=lambda body: self.client.post(
+                "/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline
+            ),
+            judge=judge,
         )
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
@@ -148,30 +155,30 @@ def request_body(outgoing: Outgoing) -> bytes:
         "content": [{"type": kind, "value": value} for kind, value in content if value is not None],
         "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
     }
-    given = {field: value for field, value in fields.items() if value is not None}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_bytes(given(fields))
 
 
 def _parsed(sender: str) -> dict[str, str]:
-    return _person(*(mailbox(sender) or ("", sender)))
+    return _person(*split_mailbox(sender))
 
 
 def _person(name: str, address: str) -> dict[str, str]:
-    return {"email": ascii_domain(address)} | ({"name": name} if name else {})
+    return named(name, ascii_domain(address))
 
 
 def judge(answer: Answer) -> Outcome:
     """What an answer means: 202 is the only yes; its body is empty ("Mail Send"). There are no error codes."""
     told = text(answer.headers.get("x-message-id"))
     if answer.status == 202:
-        return Accepted(told if told and len(told) <= _LONGEST_ID else None)
+        return Accepted(told if is_id(told) else None)
     body = readable(answer)
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
-    errors = mapping(body).get("errors")
-    first = mapping(errors[0]) if isinstance(errors, list) and errors else {}
-    outcome = judge_refusal(
-        answer, ruling_of(answer.status), error_code=str(answer.status), words=text(first.get("message")) or ""
+    error = first_object(mapping(body).get("errors"))
+    outcome = judge_by_table(
+        answer,
+        {},
+        body_read=body is not None,
+        error_code=str(answer.status),
+        words=text(error.get("message")) or "",
     )
     if isinstance(outcome, Rejected) and outcome.retryable and outcome.retry_after_seconds is None:
         return replace(outcome, retry_after_seconds=_until_reset(answer))
@@ -341,7 +348,7 @@ class SendGrid:
         Setting(
             name="base_url",
             help="Where the API answers; https://api.eu.sendgrid.com in the EU.",
-            default="https://api.sendgrid.com",
+            default=BASE_URL,
         ),
         Setting(
             name="webhook_secret",
@@ -362,7 +369,7 @@ class SendGrid:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
         try:
             api_key = credential(settings, "api_key")
-            client = HttpClient(settings.get("base_url") or "https://api.sendgrid.com", request_timeout=request_timeout)
+            client = HttpClient(settings.get("base_url") or BASE_URL, request_timeout=request_timeout)
         except ValueError as error:
             return refusing(str(error))
         return SendGridChannel(client, api_key)
@@ -372,12 +379,6 @@ class SendGrid:
         check_signature(request, settings.get("webhook_secret", ""))
         return events_of(request.body)
 
-    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+    def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""
-        match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer():
-                return judge(result)
-            case _:
-                raise ValueError("SendGrid speaks HTTP: give a status or an error")
+        return judge_result(self.title, result, judge)

@@ -34,18 +34,16 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http_outcomes import Ruling
+from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     message_headers,
     open_json_channel,
     said,
     says_yes,
-    unreadable,
 )
 from dashboard.providers.reading import instant, json_object, mapping, only_recipient, text
 from dashboard.providers.results import Answer, SendResult

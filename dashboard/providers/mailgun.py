@@ -21,7 +21,6 @@ from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
     NotAuthentic,
@@ -42,6 +41,7 @@ from dashboard.providers.http_outcomes import call_once, judge_by_table, judge_r
 from dashboard.providers.json_api import basic
 from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy
 
@@ -169,9 +169,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
 
     ``keys``: HTTP webhook signing keys apart by spaces. For a sub-account ``parent-signature`` counts as well.
     """
-    known = keys.split()
-    if not known:
-        raise CannotVerify("the account has no webhook signing key")
+    known = secrets_of(keys)
     timestamp, token = text(signature.get("timestamp")) or "", text(signature.get("token")) or ""
     given = [told for name in ("signature", "parent-signature") if (told := text(signature.get(name)))]
     if not token or not re.fullmatch(r"[0-9]{1,12}", timestamp):
@@ -179,8 +177,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
     if not -TOLERANCE_SECONDS <= request.now.timestamp() - int(timestamp) <= LONGEST_DELAY_SECONDS:
         raise NotAuthentic("the timestamp is more than nine hours old, or in the future")
     content = (timestamp + token).encode()
-    right = [hmac.new(key.encode(), content, hashlib.sha256).hexdigest().encode() for key in known]
-    if not any(hmac.compare_digest(one.encode(), each) for one in given for each in right):
+    if not matches(given, [hmac.digest(key, content, hashlib.sha256).hex().encode() for key in known]):
         raise NotAuthentic("no signature matches")
     if tokens.came_with_another(token, request.body):
         raise NotAuthentic("the signature was used with another body")

@@ -51,6 +51,7 @@ from dashboard.providers.json_api import (
 )
 from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import tidy
 
 BASE_URL = "https://mandrillapp.com"
@@ -158,19 +159,16 @@ def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> str:
     Signed are the public URL of the webhook, exactly as it stands at Mandrill, and each field's name and value in
     order of the names ("Authenticating webhook requests"). ``secrets``: one key, or several apart by spaces.
     """
-    if not secrets.split() or not url:
-        raise CannotVerify("the account has no webhook secret, or its public address is not known")
+    keys = secrets_of(secrets)
+    if not url:
+        raise CannotVerify("the public address of the webhook is not known")
     try:
         fields = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict")
     except ValueError:
         raise NotAuthentic("the body is not a form") from None
     content = "".join([url, *(name + value for name, value in sorted(fields, key=lambda field: field[0]))])
-    signature = request.headers.get("x-mandrill-signature", "").encode(errors="replace")
-    right = [
-        base64.b64encode(hmac.digest(secret.encode(errors="replace"), content.encode(errors="replace"), hashlib.sha1))
-        for secret in secrets.split()
-    ]
-    if not any(hmac.compare_digest(signature, one) for one in right):
+    right = [base64.b64encode(hmac.digest(key, content.encode(errors="replace"), hashlib.sha1)) for key in keys]
+    if not matches([request.headers.get("x-mandrill-signature", "")], right):
         raise NotAuthentic("no signature matches")
     return dict(fields).get(FORM_FIELD, "")
 

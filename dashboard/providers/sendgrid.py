@@ -6,25 +6,20 @@ call proves depends on whether a byte of it was written, which a library does no
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
     NotAuthentic,
@@ -62,6 +57,7 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import decoded, public_keys, signed_by_one
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain, message_id
 
@@ -201,9 +197,7 @@ def check_signature(request: WebhookRequest, keys: str) -> None:
 
     ``keys``: base64 of DER, as SendGrid shows them, apart by spaces: switching signing off and on makes a new one.
     """
-    known = list(_public_keys(keys))
-    if not known:
-        raise CannotVerify("the account has no usable verification key")
+    known = public_keys(keys, ec.EllipticCurvePublicKey)  # type: ignore[type-abstract]
     timestamp = request.headers.get("x-twilio-email-event-webhook-timestamp", "")
     given = request.headers.get("x-twilio-email-event-webhook-signature", "")
     if not timestamp or not given:
@@ -212,31 +206,9 @@ def check_signature(request: WebhookRequest, keys: str) -> None:
         raise NotAuthentic("the timestamp cannot be one")
     if not -TOLERANCE_SECONDS <= request.now.timestamp() - int(timestamp) <= LONGEST_DELAY_SECONDS:
         raise NotAuthentic("the timestamp is more than 25 hours old, or in the future")
-    try:
-        signature = base64.b64decode(given, validate=True)
-    except (binascii.Error, ValueError):
-        raise NotAuthentic("the signature is not base64") from None
-    content = timestamp.encode() + request.body
-    if not any(_signed(key, signature, content) for key in known):
+    signature, content = decoded(given), timestamp.encode() + request.body
+    if not signed_by_one(known, lambda key: key.verify(signature, content, ec.ECDSA(SHA256()))):
         raise NotAuthentic("no signature matches")
-
-
-def _signed(key: ec.EllipticCurvePublicKey, signature: bytes, content: bytes) -> bool:
-    try:
-        key.verify(signature, content, ec.ECDSA(SHA256()))
-    except InvalidSignature:
-        return False
-    return True
-
-
-def _public_keys(keys: str) -> Iterator[ec.EllipticCurvePublicKey]:
-    for encoded in keys.split():
-        try:
-            key = load_der_public_key(base64.b64decode(encoded, validate=True))
-        except (binascii.Error, ValueError, UnsupportedAlgorithm):
-            continue
-        if isinstance(key, ec.EllipticCurvePublicKey):
-            yield key
 
 
 def events_of(body: bytes) -> Webhook:

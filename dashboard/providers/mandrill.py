@@ -49,7 +49,7 @@ from dashboard.providers.json_api import (
     said,
     split_mailbox,
 )
-from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, json_list, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import tidy
@@ -173,14 +173,6 @@ def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> str:
     return dict(fields).get(FORM_FIELD, "")
 
 
-def webhook_of(told: str) -> Webhook:
-    """The events of a verified request. Raises ValueError for a malformed body."""
-    parts = parsed_json(told)
-    if not isinstance(parts, list):
-        raise ValueError("the events are not a list")
-    return read_each(parts, event_of)
-
-
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
     """One event; None for changes of lists, and for inbound mail. Raises ValueError for what is no event."""
     word, message = part.get("event"), mapping(part.get("msg"))
@@ -249,7 +241,8 @@ class Mandrill:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature over address and form, then read the events."""
         url = settings.get("webhook_url") or request.url
-        return webhook_of(verified_form(request, secrets=settings.get("webhook_secret", ""), url=url))
+        told = verified_form(request, secrets=settings.get("webhook_secret", ""), url=url)
+        return read_each(json_list(told), event_of)
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for an answer that names its recipients."""

@@ -26,6 +26,14 @@ def json_object(body: bytes) -> dict[str, Any]:
     return parsed
 
 
+def json_list(body: bytes | str) -> list[Any]:
+    """The list that a body holds. Raises ValueError for anything else."""
+    parsed = parsed_json(body)
+    if not isinstance(parsed, list):
+        raise ValueError("the body is not a JSON list")
+    return parsed
+
+
 def parsed_json(body: bytes | str) -> Any:
     """What a body holds. Raises ValueError where it is no JSON."""
     try:

@@ -30,10 +30,10 @@ from dashboard.providers.base import (
     Rejected,
     Setting,
     Settings,
-    Unreadable,
     Webhook,
     WebhookRequest,
 )
+from dashboard.providers.batches import read_each
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
@@ -51,8 +51,8 @@ from dashboard.providers.reading import (
     epoch,
     first_object,
     flag,
+    json_list,
     mapping,
-    parsed_json,
     text,
     whole_number,
 )
@@ -211,22 +211,13 @@ def check_signature(request: WebhookRequest, keys: str) -> None:
         raise NotAuthentic("no signature matches")
 
 
-def events_of(body: bytes) -> Webhook:
-    """The events of a verified batch. Raises ValueError for a body that is no batch."""
-    parsed = parsed_json(body)
-    if not isinstance(parsed, list):
-        raise ValueError("the body is not a JSON array")
-    events, unreadable = [], []
-    for entry in parsed:
-        if not isinstance(entry, dict) or text(entry.get("event")) is None:
-            unreadable.append(Unreadable(compact(entry), "an event without a type"))
-        elif entry["event"] not in NOT_ABOUT_A_MESSAGE:
-            events.append(_event(entry))
-    return Webhook(tuple(events), tuple(unreadable))
-
-
-def _event(entry: Mapping[str, Any]) -> ProviderEvent:
-    word = text(entry.get("event")) or ""
+def event_of(entry: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
+    """One event; None for what is about no message. Raises ValueError for what is no event."""
+    word = text(entry.get("event"))
+    if word is None:
+        raise ValueError("the event has no type")
+    if word in NOT_ABOUT_A_MESSAGE:
+        return None
     event_type = EVENTS.get(word, EventType.UNKNOWN)
     recipient, provider_id = bare_address(entry.get("email")), text(entry.get("sg_message_id"))
     derived = f"{word}:{provider_id or ''}:{recipient or ''}:{text(entry.get('timestamp')) or ''}"
@@ -242,7 +233,7 @@ def _event(entry: Mapping[str, Any]) -> ProviderEvent:
         reason=(text(entry.get("reason")) or text(entry.get("response"))) if event_type in WITH_REASON else None,
         machine=flag(entry.get("sg_machine_open")) if event_type is EventType.OPENED else None,
         url=text(entry.get("url")) if event_type is EventType.CLICKED else None,
-        raw=compact(entry),
+        raw=raw,
     )
 
 
@@ -349,7 +340,7 @@ class SendGrid:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature over the raw bytes, then read the batch."""
         check_signature(request, settings.get("webhook_secret", ""))
-        return events_of(request.body)
+        return read_each(json_list(request.body), event_of)
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

@@ -42,7 +42,7 @@ from dashboard.providers.json_api import (
     said,
     says_yes,
 )
-from dashboard.providers.reading import bare_address, epoch, first_object, mapping, parsed_json, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, first_object, json_list, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wording import tidy
@@ -149,14 +149,6 @@ def judge(answer: Answer) -> Outcome:
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def webhook_of(body: bytes) -> Webhook:
-    """The events of a request. Raises ValueError for a malformed body."""
-    parts = parsed_json(body)
-    if not isinstance(parts, list):
-        raise ValueError("the body is not a list of events")
-    return read_each(parts, event_of)
-
-
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
     """One event; None for a ping and for what is not about an outbound message. Raises ValueError for no event."""
     classes = part.get("msys")
@@ -237,7 +229,7 @@ class SparkPost:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Check who calls, then read the events."""
         check_sender(request, settings)
-        return webhook_of(request.body)
+        return read_each(json_list(request.body), event_of)
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

@@ -6,10 +6,8 @@ import random
 from collections.abc import Iterator
 from datetime import timedelta
 
-import pytest
-
 from dashboard.ledger import rollups
-from dashboard.ledger.database import Connection, Database
+from dashboard.ledger.database import Connection
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.roll_up import roll_up
 from tests.factories import Factory, at
@@ -36,13 +34,6 @@ union select h.workspace_id, s.mailstream, date_trunc('minute', h.at)
 union select workspace_id, mailstream, minute from sendonce.rollups where mailstream <> ''
 """
 """Mark every minute that anything in the ledger tells of."""
-
-
-@pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
-    database = Database(database_url, pool_size=3)
-    yield Ledger(database)
-    database.close()
 
 
 def figures(connection: Connection) -> list[tuple[object, ...]]:

@@ -16,6 +16,7 @@ from psycopg import sql
 from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import Connection, Database, migrate
 from tests.factories import Factory, own_database
+from tests.ledger.course import Ledger
 from tests.place import Place
 from tests.programs import PROGRAMS
 
@@ -73,6 +74,14 @@ def place(database_url: str) -> Iterator[Place]:
     """The workspace ``default`` in a committed ledger of this test's own, ready to be asked for sends."""
     database = Database(database_url)
     yield Place(database)
+    database.close()
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    """A committed ledger that the real functions work on, one step a transaction."""
+    database = Database(database_url, pool_size=3)
+    yield Ledger(database)
     database.close()
 
 

@@ -242,7 +242,6 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
-    batch_size: int = 1
 
 
 Settings = Mapping[str, str]

@@ -55,7 +55,7 @@ class Vault:
             raise Unreadable("this text was not written for this row, or was changed") from None
 
     def lookup(self, address: str) -> bytes:
-        """The hash under which a row files this address: a suppression must reach every later send. Raises BadAddress."""
+        """The hash under which a row files this address, the same before and after a rotation. Raises BadAddress."""
         return address_lookup(address, self._lookup_keys[0])
 
     def lookups(self, address: str) -> list[bytes]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +85,43 @@ def test_what_cannot_be_rendered_says_why_without_a_value(source: str, reason: s
     with pytest.raises(CannotRender) as refused:
         render(source, {"name": "Ada", "huge": 10**5000, "people": {}, "address": "ada@example.com"}, html=False)
     assert str(refused.value) == reason
+
+
+ENDLESS = {
+    "loops in loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "a power of a power": "{{ 9 ** (9 ** 9) }}",
+    "a long word": "{{ 'x' * 10 ** 11 }}",
+    "a wide word": "{{ 'x'.ljust(10 ** 11) }}",
+    "a wide number": "{{ '%99999999999d' % 1 }}",
+    "words of words": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+    "a word again and again": "{% for i in range(99999) %}{{ word }}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
+def test_what_would_take_for_ever_or_fill_the_memory_cannot_be_rendered(source: str) -> None:
+    with pytest.raises(CannotRender):
+        render(source, {"word": "x" * 1_000_000}, html=False)
+    assert render("{% for a in 'ab' %}{{ a }}{% endfor %}", {}, html=False) == "ab", "the next one has a helper again"
+
+
+def test_variables_that_are_nested_too_deeply_for_the_helper_cannot_be_rendered() -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(CannotRender, match="ValueError while rendering"):
+        render("{% for a in 'ab' %}{{ a }}{% endfor %}", {"deep": deep}, html=False)
+
+
+def test_names_that_are_long_again_and_again_are_given_up() -> None:
+    with pytest.raises(CannotRender, match="more than 10000000 characters"):
+        render("{{ word }}" * 100_000, {"word": "<" * 1_000_000}, html=True)
+
+
+def test_a_helper_that_somebody_ended_is_replaced() -> None:
+    source = "{% for a in 'ab' %}{{ a }}{% endfor %}"
+    assert render(source, {}, html=False) == "ab"
+    children = Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children").read_text().split()
+    (helper,) = [int(child) for child in children if b"bounded_helper" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    os.kill(helper, signal.SIGKILL)
+    assert render(source, {}, html=False) == "ab"

@@ -61,6 +61,9 @@ class Submitter:
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
             outgoing = self._outgoing(started, deadline)
+        except Exception as error:  # its key is not configured here: the message's own trouble, not the account's
+            return NeverWritten(f"the stored message could not be opened ({type(error).__name__})")
+        try:
             channel = self.channel(started.account_id, started.endpoint)
         except Unreadable as error:
             return _unusable("unreadable", str(error))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from dashboard.ledger.accounts import TROUBLES_TO_PAUSE
+from dashboard.ledger.vault import Vault
+from dashboard.simulator import Config, Simulator
 from tests.crew import (
     Hand,
     Rival,
@@ -13,10 +16,12 @@ from tests.crew import (
     open_transaction,
     reason_of,
     state_of,
+    until,
     wait_for_a_waiter,
     work_of,
 )
-from tests.place import Place
+from tests.lanes import a_lane, point_at
+from tests.place import KEYS, Place
 
 PAUSE = timedelta(minutes=5)
 
@@ -195,3 +200,18 @@ def test_a_provider_that_says_when_is_asked_no_sooner(place: Place) -> None:
     assert row == {"later": True, "reason": "refused_for_now"}
     assert hand.claim() == []
     assert state_of(place, send) == "pending"
+
+
+def test_messages_that_this_worker_cannot_open_pause_nobody(place: Place) -> None:
+    """As in a rolling restart with a new encryption key: whoever records has it, this worker has not yet."""
+    rotated, place.vault = place.vault, Vault((("k2", b"n" * 32), *KEYS))
+    sealed = ask(place, *(f"sealed:{n}" for n in range(TROUBLES_TO_PAUSE)))
+    place.vault = rotated
+    with Simulator(Config()) as simulator, a_lane(place) as lane:
+        point_at(place, simulator)
+        until(lambda: lane.go_round() and place.count("attempts") > len(sealed))
+        readable = ask_one(place, "readable")
+        until(lambda: lane.go_round() and state_of(place, readable) == "accepted")
+        until(lambda: not lane.go_round() or lane.in_flight == 0)
+    assert not _paused(place)
+    assert {state_of(place, send) for send in sealed} <= {"pending", "claimed"}

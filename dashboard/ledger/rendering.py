@@ -22,6 +22,9 @@ from dashboard.ledger.bounded import HELPER
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
 
+LONGEST_KEPT = 100_000
+"""Characters of a text that is kept for the next message: hundreds are kept, and a request may hold millions."""
+
 _TEXT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 _HTML = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=True)
 
@@ -51,7 +54,7 @@ def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     if not _MARK.search(source):
         return _as_templates_do(source)
     with _saying_why():
-        renderer = _renderer(source, html)
+        renderer = (_renderer if len(source) <= LONGEST_KEPT else _renderer.__wrapped__)(source, html)
         if renderer is not None:
             return renderer(variables)
     rendered, text = HELPER.ask(source, variables, html)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,16 @@ def test_variables_that_are_nested_too_deeply_for_the_helper_cannot_be_rendered(
 def test_names_that_are_long_again_and_again_are_given_up() -> None:
     with pytest.raises(CannotRender, match="more than 10000000 characters"):
         render("{{ word }}" * 100_000, {"word": "<" * 1_000_000}, html=True)
+
+
+def test_long_texts_do_not_stay_in_memory() -> None:
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(20):
+        render(f"{{{{ word }}}} {number} {'x' * 1_000_000}", {"word": "a"}, html=False)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 5_000_000
 
 
 def test_a_helper_that_somebody_ended_is_replaced() -> None:

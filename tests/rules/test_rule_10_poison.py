@@ -191,16 +191,11 @@ def large(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "more time or memory"),
-        ("{{ 'x' * 10 ** 11 }}", "MemoryError"),
-    ],
+    "text",
+    ["{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "{{ 'x' * 10 ** 11 }}"],
     ids=["without end", "without bounds"],
 )
-def test_a_text_that_would_eat_up_the_relay_fails_alone_and_its_neighbour_goes_on(
-    place: Place, text: str, why: str
-) -> None:
+def test_a_text_that_would_eat_up_the_relay_fails_alone_and_its_neighbour_goes_on(place: Place, text: str) -> None:
     place.run("select sendonce.enqueue(%s::jsonb)", with_message(text=text, variables={}).replace(KEY, "bad"))
     enqueue(place, "good")
     relay(place)
@@ -208,4 +203,4 @@ def test_a_text_that_would_eat_up_the_relay_fails_alone_and_its_neighbour_goes_o
         "pending",
         "failed",
     ]
-    assert why in place.one("select detail from sendonce.moves where to_state = 'failed'")["detail"]
+    assert "characters" in place.one("select detail from sendonce.moves where to_state = 'failed'")["detail"]

@@ -19,6 +19,9 @@ from dashboard.ledger.bounded import Bounded, budget
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
 
+LONGEST_KEPT = 100_000
+"""Characters of a text that is kept for the next message: hundreds are kept, and a request may hold millions."""
+
 _TEXT = Bounded(undefined=StrictUndefined, autoescape=False)
 _HTML = Bounded(undefined=StrictUndefined, autoescape=True)
 
@@ -37,7 +40,11 @@ class CannotRender(Exception):
 def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     """The text with its variables put in, escaped in HTML. Raises :class:`CannotRender`."""
     try:
-        text = _renderer(source, html)(variables) if _MARK.search(source) else _as_templates_do(source)
+        if not _MARK.search(source):
+            text = _as_templates_do(source)
+        else:
+            renderer = _renderer if len(source) <= LONGEST_KEPT else _renderer.__wrapped__
+            text = renderer(source, html)(variables)
     except CannotRender:
         raise
     except TemplateError as error:

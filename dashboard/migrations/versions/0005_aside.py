@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0007"
+revision = "0005"
 down_revision = "0004"
 
 HERE = Path(__file__)
@@ -13,7 +13,7 @@ HERE = Path(__file__)
 def upgrade() -> None:
     """Replace the function, and add the column."""
     op.execute("alter table sendonce.dead_letters add column discarded_at timestamptz")
-    op.get_bind().exec_driver_sql(HERE.with_name("0007_aside.sql").read_text().replace("%", "%%"))
+    op.get_bind().exec_driver_sql(HERE.with_name("0005_aside.sql").read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:

@@ -28,7 +28,7 @@ SILENCE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """How the workspace stands at this moment, read from the outbox and the work table only."""
+    """How the workspace stands at this moment, read from the outbox, the work table and the open holds."""
 
     at: datetime
     outbox: int
@@ -42,6 +42,7 @@ class Gauges:
     unknown: int
     unknown_age: timedelta | None
     held: int
+    held_age: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +155,9 @@ SUMMED = tuple(field.name for field in fields(Point) if field.name not in ("at",
 """The columns of ``rollups`` that add up."""
 
 
-def read_gauges(connection: Connection, workspace_id: UUID) -> Gauges:
-    """How the workspace stands now."""
-    bind = {"workspace_id": workspace_id, "counted": COUNTED + 1}
+def read_gauges(connection: Connection, workspace_id: UUID, *, mailstream: str | None = None) -> Gauges:
+    """How the workspace, or one mailstream of it, stands now."""
+    bind = {"workspace_id": workspace_id, "mailstream": mailstream, "counted": COUNTED + 1}
     rows = connection.cursor(row_factory=class_row(Gauges))
     (gauges,) = rows.execute(statement("read_gauges"), bind, binary=True)
     return gauges

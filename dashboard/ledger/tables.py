@@ -104,6 +104,38 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class AlertState(StrEnum):
+    """Where a rule stands. It fires, and it is quiet again, only after its measure stayed so for as long as it says."""
+
+    QUIET = "quiet"
+    RISING = "rising"  # over the threshold, not for long enough yet
+    FIRING = "firing"
+    CLEARING = "clearing"  # below again, not for long enough yet
+
+
+class Severity(StrEnum):
+    """How urgent an alert is."""
+
+    WARNING = "warning"  # look at it today
+    CRITICAL = "critical"  # look at it now
+
+
+class NoticeKind(StrEnum):
+    """What a notice tells."""
+
+    FIRED = "fired"
+    CLEARED = "cleared"
+    TEST = "test"
+
+
+class ChannelKind(StrEnum):
+    """How a notice goes out."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    EMAIL = "email"
+
+
 mail_class = pg_enum("mail_class", *MailClass)  # the order is the claiming order
 work_state = pg_enum("work_state", *OPEN_STATES)
 send_state = pg_enum("send_state", "open", *SETTLED_STATES)  # ``open`` is never shown: the work row tells more
@@ -119,6 +151,10 @@ policy = pg_enum("policy", *Policy)
 decision = pg_enum("decision", *Decision)
 suppression_scope = pg_enum("suppression_scope", *SuppressionScope)
 role = pg_enum("role", *Role)
+alert_state = pg_enum("alert_state", *AlertState)
+severity = pg_enum("severity", *Severity)
+notice_kind = pg_enum("notice_kind", *NoticeKind)
+channel_kind = pg_enum("channel_kind", *ChannelKind)
 
 Exact = Text(collation="C")
 """Names, keys and ids: compared byte for byte, so that a plain index also serves prefix search."""
@@ -506,6 +542,7 @@ second_message_ids = Table(
     Column("seen_at", Time, nullable=False, server_default=NOW),
     PrimaryKeyConstraint("send_id", "provider_message_id"),
     Index(None, "provider_message_id"),
+    Index("second_message_ids_seen", "seen_at"),  # for the alert: there are few, and hardly ever a new one
 )
 
 moves = Table(
@@ -692,6 +729,8 @@ workers = Table(
     Column("stopped_at", Time),
     Column("in_flight", Integer, nullable=False, server_default=text("0")),
     Column("refused_moves", BigInteger, nullable=False, server_default=text("0")),  # late moves that the fence refused
+    # Of each loop: for how many seconds, at the last beat, it had not gone round without an error.
+    Column("loop_ages", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Index("workers_by_heartbeat", "heartbeat_at"),
 )
 
@@ -738,6 +777,113 @@ dirty = Table(
     Column("workspace_id", Uuid, nullable=False),
     Column("mailstream", Exact, nullable=False),
     Column("minute", Time, nullable=False),
+)
+
+
+# ── telling people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+alert_rules = Table(
+    # What to watch, and where it stands. The row's lock decides which worker looks at it.
+    "alert_rules",
+    metadata,
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("name", Exact, nullable=False),
+    Column("measure", Exact, nullable=False),
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),  # empty: the whole workspace
+    Column("threshold", Double, nullable=False),  # it fires above this
+    Column("clears_at", Double, nullable=False),  # and is quiet again at or below this
+    Column("hold_for", Interval, nullable=False),  # how long it must stay so, either way
+    Column("span", Interval, nullable=False),  # what a rate is counted over
+    Column("least", Integer, nullable=False, server_default=text("0")),  # a rate of fewer counts as 0
+    Column("severity", severity, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("state", alert_state, nullable=False, server_default=text("'quiet'")),
+    Column("since", Time, nullable=False, server_default=NOW),
+    Column("value", Double),  # when it was last looked at
+    Column("looked_at", Time),
+    PrimaryKeyConstraint("workspace_id", "name"),
+    Index("alert_rules_by_look", "looked_at"),
+    CheckConstraint("clears_at <= threshold", name="clears_below"),
+    CheckConstraint("hold_for >= interval '0' and span > interval '0' and least >= 0", name="lengths_make_sense"),
+)
+
+alerts = Table(
+    # One row for each time that a rule fired: what was so, from when to when.
+    "alerts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("rule", Exact, nullable=False),
+    Column("measure", Exact, nullable=False),
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),
+    Column("severity", severity, nullable=False),
+    Column("threshold", Double, nullable=False),
+    Column("opened_at", Time, nullable=False, server_default=NOW),
+    Column("value", Double, nullable=False),  # when it fired
+    Column("worst", Double, nullable=False),
+    Column("closed_at", Time),
+    Column("told_at", Time),  # when its notices were made; null while it is silenced
+    Column("cleared_told_at", Time),
+    Index("one_open_alert_per_rule", "workspace_id", "rule", unique=True, postgresql_where=text("closed_at is null")),
+    Index("alerts_by_time", "workspace_id", "opened_at"),
+    Index("alerts_to_tell", "id", postgresql_where=text("told_at is null and closed_at is null")),
+    Index(
+        "alerts_to_clear",
+        "id",
+        postgresql_where=text("told_at is not null and closed_at is not null and cleared_told_at is null"),
+    ),
+)
+
+alert_channels = Table(
+    "alert_channels",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("name", Exact, nullable=False),
+    Column("kind", channel_kind, nullable=False),
+    Column("shown", Text, nullable=False),  # where it goes, without what is secret or personal
+    Column("target", LargeBinary, nullable=False),  # encrypted: the URL and its secret, or the addresses
+    Column("least_severity", severity, nullable=False, server_default=text("'warning'")),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    UniqueConstraint("workspace_id", "name"),
+)
+
+alert_notices = Table(
+    # One row for each thing to tell on a channel, whatever came of it.
+    "alert_notices",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("alert_id", BigInteger, ForeignKey("alerts.id")),  # null for a test
+    Column("channel_id", Uuid, ForeignKey("alert_channels.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", notice_kind, nullable=False),
+    Column("made_at", Time, nullable=False, server_default=NOW),
+    Column("next_try_at", Time, server_default=NOW),  # null: nothing is to be done any more
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("delivered_at", Time),
+    Column("gave_up_at", Time),
+    Column("last_error", Text),  # in our words: never what the other side answered
+    UniqueConstraint("alert_id", "channel_id", "kind", name="told_once"),
+    Index("alert_notices_due", "next_try_at", postgresql_where=text("next_try_at is not null")),
+    Index("alert_notices_by_channel", "channel_id", "id"),
+    CheckConstraint("(kind = 'test') = (alert_id is null)", name="a_test_has_no_alert"),
+)
+
+alert_silences = Table(
+    # While one fits, its alerts are kept and shown, but nobody is told.
+    "alert_silences",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("rule", Exact, nullable=False, server_default=EMPTY),  # empty: every rule
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),  # empty: every mailstream
+    Column("made_at", Time, nullable=False, server_default=NOW),
+    Column("until", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("user_id", Uuid),
+    Column("token_id", Uuid),
+    Index("alert_silences_by_end", "workspace_id", "until"),
+    CheckConstraint("length(trim(reason)) > 0", name="reason_given"),
 )
 
 STORAGE = {

@@ -29,6 +29,7 @@ VIEWS = (
     "held",
     "overview",
     "operations",
+    "alerts",
     "audit",
     "health",
 )

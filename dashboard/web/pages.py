@@ -30,6 +30,7 @@ PLACES = (
     Place("held.queue", "Held", Role.OPERATOR),
     Place("overview.page", "Overview", Role.SUPPORT),
     Place("operations.page", "Operations", Role.OPERATOR),
+    Place("alerts.page", "Alerts", Role.OPERATOR),
     Place("audit.log", "Audit", Role.ADMIN),
 )
 

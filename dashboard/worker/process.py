@@ -24,9 +24,11 @@ from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
 from dashboard.log import Action, log
 from dashboard.settings import Settings
+from dashboard.worker import alert
 from dashboard.worker.dispatch import Lane
 from dashboard.worker.look_up import Asker
 from dashboard.worker.loop import Loop
+from dashboard.worker.notify import Notifier
 from dashboard.worker.pool import Pool
 from dashboard.worker.reconcile import match_again, reconcile
 from dashboard.worker.roll_up import roll_up
@@ -34,7 +36,7 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE, LONGEST_PAUSE, named
 
-LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "roll_up", "retain")
+LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "roll_up", "retain", "alert", "notify")
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -83,6 +85,7 @@ class Worker:
         self._work_there = threading.Event()
         self._submitter = Submitter(self._database, self._vault, request_timeout=settings.request_timeout_seconds)
         self._asker = Asker(self._database, self._vault, self._submitter)
+        self._notifier = Notifier(self._database, self._vault, settings)
         self._pool = Pool(settings.in_flight, name="submit")
         self._lanes: list[Lane] = []
         self._loops: list[Loop] = []
@@ -131,6 +134,8 @@ class Worker:
             "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
             "retain": (self._retain, 60.0),
+            "alert": (self._alert, s.alert_seconds),
+            "notify": (self._notifier.tell_one, max(s.poll_seconds, 1.0)),
         }
         for name, (step, wait) in steps.items():
             if name in self._only:
@@ -193,6 +198,11 @@ class Worker:
             roll_up(connection)
         # The minute that is being filled changes all the time: under load, making it again must not be the load.
         self._stopping.wait(min(20 * (time.monotonic() - began), 30.0))
+        return False
+
+    def _alert(self) -> bool:
+        with self._database.transaction(durable=False) as connection:
+            alert.look(connection, every=timedelta(seconds=self._settings.alert_seconds))
         return False
 
     def _retain(self) -> bool:

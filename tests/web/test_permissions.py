@@ -18,6 +18,9 @@ NEEDED = {
     "/sends.csv": Role.OPERATOR,
     "/held": Role.OPERATOR,
     "/operations": Role.OPERATOR,
+    "/alerts": Role.OPERATOR,
+    "/alerts/rule": Role.OPERATOR,
+    "/alerts/channel": Role.ADMIN,
     "/audit": Role.ADMIN,
 }
 

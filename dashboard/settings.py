@@ -48,6 +48,8 @@ class Settings:
     log: str = "json"
     """``SENDONCE_LOG``: ``json`` or ``console``."""
 
+    metrics_token: str = field(default="", repr=False)
+    """``SENDONCE_METRICS_TOKEN``: who asks for ``/metrics`` has to bring it. Without one there are none."""
     alert_smtp_url: str = field(default="", repr=False)
     """``SENDONCE_ALERT_SMTP_URL``: the SMTP server of alerts, ``smtps://user:password@host`` or ``smtp://…``."""
     alert_from: str = ""
@@ -89,6 +91,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=reader.whole("SENDONCE_TRUSTED_PROXIES", Settings.trusted_proxies, (0, 10)),
         environment=reader.environment("SENDONCE_ENVIRONMENT", Settings.environment),
         log=reader.choice("SENDONCE_LOG", Settings.log, ("json", "console")),
+        metrics_token=reader.token("SENDONCE_METRICS_TOKEN"),
         alert_smtp_url=reader.smtp_url("SENDONCE_ALERT_SMTP_URL"),
         alert_from=reader.text("SENDONCE_ALERT_FROM"),
         alert_private_targets=reader.choice("SENDONCE_ALERT_PRIVATE_TARGETS", "no", ("yes", "no")) == "yes",
@@ -219,6 +222,12 @@ class _Reader:
         if not usable:
             self._problem(name, "is not an address such as https://mail.example.com")
         return url
+
+    def token(self, name: str) -> str:
+        value = self.text(name)
+        if value and (len(value) < 16 or not value.isascii() or not value.isprintable() or " " in value):
+            self._problem(name, "has fewer than 16 characters, or some that cannot stand in a header")
+        return value
 
     def smtp_url(self, name: str) -> str:
         url = self.text(name)

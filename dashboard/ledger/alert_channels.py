@@ -16,8 +16,8 @@ from psycopg.rows import class_row
 
 from dashboard.identity import BadAddress, masked, normal_address
 from dashboard.ledger import audit
-from dashboard.ledger.access import Refused
 from dashboard.ledger.database import Connection
+from dashboard.ledger.refused import Refused
 from dashboard.ledger.tables import ChannelKind, Severity
 from dashboard.ledger.vault import Vault
 

@@ -12,9 +12,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from dashboard.ledger import audit
-from dashboard.ledger.access import Refused
 from dashboard.ledger.database import Connection, run, statement
 from dashboard.ledger.measures import FACTS, Measure, Unit
+from dashboard.ledger.refused import Refused
 from dashboard.ledger.tables import AlertState, Severity
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")

@@ -16,9 +16,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from dashboard.ledger import audit
-from dashboard.ledger.access import Refused
 from dashboard.ledger.database import Connection, run, statement
 from dashboard.ledger.measures import Measure
+from dashboard.ledger.refused import Refused
 from dashboard.ledger.tables import ChannelKind, NoticeKind, Severity
 
 WAITS = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -43,6 +43,7 @@ class Gauges:
     unknown_age: timedelta | None
     held: int
     held_age: timedelta | None = None
+    measured_at: datetime | None = None  # the end of the last minute that was measured; None: nobody ever did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +123,8 @@ class WorkerRow:
     in_flight: int
     refused_moves: int
     state: str
+    loop_ages: dict[str, float] = field(default_factory=dict)
+    """Of each loop: for how many seconds, at the last beat, it had not gone round without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +154,7 @@ class StreamRow:
 MEASURED = ("outbox_age_seconds", "unknown")
 """The columns of ``rollups`` of which a bucket keeps the greatest. They are of the whole workspace, not of a stream."""
 
-SUMMED = tuple(field.name for field in fields(Point) if field.name not in ("at", *MEASURED))
+SUMMED = tuple(one.name for one in fields(Point) if one.name not in ("at", *MEASURED))
 """The columns of ``rollups`` that add up."""
 
 
@@ -161,6 +164,43 @@ def read_gauges(connection: Connection, workspace_id: UUID, *, mailstream: str |
     rows = connection.cursor(row_factory=class_row(Gauges))
     (gauges,) = rows.execute(statement("read_gauges"), bind, binary=True)
     return gauges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """What was accepted on an account within the hour, and how many events were told of such."""
+
+    account: str
+    provider: str
+    accepted: int
+    events: int
+
+
+def read_hearing(connection: Connection, workspace_id: UUID) -> list[Hearing]:
+    """The accounts that a mailstream uses, by name."""
+    rows = connection.cursor(row_factory=class_row(Hearing))
+    return rows.execute(statement("read_hearing"), {"workspace_id": workspace_id}, binary=True).fetchall()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scraped:
+    """A workspace as a scrape sees it; ages in seconds, 0 where nothing waits."""
+
+    workspace_id: UUID
+    workspace: str
+    outbox: int
+    outbox_age: float
+    due_age: float
+    unknown_age: float
+    held_age: float
+    stale_claims: int
+    dead_letters: int
+
+
+def read_watched_all(connection: Connection) -> list[Scraped]:
+    """All workspaces, by name."""
+    rows = connection.cursor(row_factory=class_row(Scraped))
+    return rows.execute(statement("read_watched_all"), {"counted": COUNTED}, binary=True).fetchall()
 
 
 def read_workers(connection: Connection) -> list[WorkerRow]:

@@ -24,6 +24,7 @@ from dashboard.log import Action, log
 from dashboard.outcomes import as_told
 from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
+from dashboard.web.meters import EVENTS, WEBHOOKS_REFUSED
 from dashboard.web.permissions import by_token
 from dashboard.web.state import database, ground, vault
 
@@ -60,14 +61,18 @@ def receive(account: str) -> Response:
             url=f"{ground().settings.public_url}{request.full_path.rstrip('?')}", remote_address=request.remote_addr,
         )  # fmt: skip
     except CannotVerify as error:
+        WEBHOOKS_REFUSED.labels(found.provider).inc()
         log.error(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _answer(503, "come again")
     except NotAuthentic as error:
+        WEBHOOKS_REFUSED.labels(found.provider).inc()
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _answer(401, "not authentic")
     except ValueError as error:
         webhook = Webhook(unreadable=(Unreadable(body, f"malformed: {error}"),))
     _store(found, webhook)
+    for event in webhook.events:
+        EVENTS.labels(found.provider, str(event.event_type)).inc()
     if webhook.confirm is not None:
         webhook.confirm()
     return _answer(200, "ok")

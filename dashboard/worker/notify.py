@@ -16,6 +16,7 @@ from dashboard.ledger.tables import ChannelKind, NoticeKind
 from dashboard.ledger.vault import Unreadable, Vault
 from dashboard.log import Action, log
 from dashboard.settings import Settings
+from dashboard.worker.meters import NOTICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Notifier:
             taken = alerts.take_notices(connection, limit=1)
         for notice in taken:
             outcome = self._sent(notice)
+            NOTICES.labels(str(notice.channel_kind), "arrived" if isinstance(outcome, Arrived) else "failed").inc()
             with self.database.transaction() as connection:
                 match outcome:
                     case Arrived():

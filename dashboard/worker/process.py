@@ -14,6 +14,7 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from dashboard import __version__
 from dashboard.ledger import outbox, place
@@ -28,6 +29,7 @@ from dashboard.worker import alert
 from dashboard.worker.dispatch import Lane
 from dashboard.worker.look_up import Asker
 from dashboard.worker.loop import Loop
+from dashboard.worker.meters import IN_FLIGHT, RELAYED
 from dashboard.worker.notify import Notifier
 from dashboard.worker.pool import Pool
 from dashboard.worker.reconcile import match_again, reconcile
@@ -139,7 +141,9 @@ class Worker:
         }
         for name, (step, wait) in steps.items():
             if name in self._only:
-                threads.append(Loop(name, step, wait=wait, stopping=self._stopping))
+                loop = Loop(name, step, wait=wait, stopping=self._stopping)
+                self._loops.append(loop)
+                threads.append(loop)
         if "dispatch" in self._only:
             self._lanes = [self._lane(i) for i in range(s.lanes)]
             threads += self._lanes
@@ -174,6 +178,8 @@ class Worker:
     def _relay(self) -> bool:
         with self._database.transaction() as connection:
             relayed = outbox.relay(connection, self._vault, limit=self._settings.relay_batch, worker=self.identity.id)
+        for verdict, number in (("won", relayed.won), ("later", relayed.later), ("dead_letter", relayed.dead)):
+            RELAYED.labels(verdict).inc(number)
         if relayed.won:
             self._work_there.set()
         return relayed.won + relayed.later + relayed.dead > 0
@@ -239,8 +245,8 @@ class Worker:
             self._check_place()
             with self._database.transaction(durable=False) as connection:
                 connection.execute(
-                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s where id = %s",
-                    (self._in_flight(), self.identity.id),
+                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s, loop_ages = %s where id = %s",
+                    (self._in_flight(), Jsonb(self._loop_ages()), self.identity.id),
                 )
         except DATABASE_TROUBLE:
             self._forget_place()
@@ -274,4 +280,14 @@ class Worker:
             log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)
 
     def _in_flight(self) -> int:
-        return sum(lane.in_flight for lane in self._lanes)
+        number = sum(lane.in_flight for lane in self._lanes)
+        IN_FLIGHT.set(number)
+        return number
+
+    def _loop_ages(self) -> dict[str, float]:
+        """For how many seconds each loop has not gone round without an error. Of lanes, the one that went last."""
+        now = time.monotonic()
+        ages = {loop.name: round(now - loop.went_round_at, 1) for loop in self._loops}
+        if self._lanes:
+            ages["dispatch"] = round(now - max(lane.went_round_at for lane in self._lanes), 1)
+        return ages

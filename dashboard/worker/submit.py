@@ -25,6 +25,7 @@ from dashboard.providers.base import (
     Rejected,
     Scope,
 )
+from dashboard.worker.meters import ATTEMPT_SECONDS, ATTEMPTS
 
 
 def _unusable(code: str, reason: str) -> Rejected:
@@ -36,6 +37,7 @@ def _unusable(code: str, reason: str) -> Rejected:
 class _Open:
     endpoint: bytes
     channel: Channel
+    provider: str
 
 
 class Moved(Exception):
@@ -66,7 +68,13 @@ class Submitter:
                 send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
                 kind="message_gone", reason=str(error),
             )  # fmt: skip
-        return as_finished(started, outcome, round((time.monotonic() - began) * 1000))
+        seconds = time.monotonic() - began
+        finished = as_finished(started, outcome, round(seconds * 1000))
+        opened = self._open.get(started.account_id)
+        name = opened.provider if opened else "unknown"
+        ATTEMPTS.labels(name, finished.kind).inc()
+        ATTEMPT_SECONDS.labels(name).observe(seconds)
+        return finished
 
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
@@ -129,7 +137,7 @@ class Submitter:
             if account.endpoint != endpoint:
                 raise Moved
             channel = provider(account.provider).open_channel(account.settings, request_timeout=self._request_timeout)
-            self._open[account_id] = _Open(endpoint, channel)
+            self._open[account_id] = _Open(endpoint, channel, account.provider)
             return channel
 
     def close(self) -> None:

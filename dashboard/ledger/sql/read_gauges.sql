@@ -27,5 +27,7 @@ holding as (
 )
 select now() as at, least(outbox.rows, %(counted)s::int - 1) as outbox, outbox.rows = %(counted)s::int as outbox_is_more,
        case when outbox.rows > 0 then greatest(outbox.age, interval '0') end as outbox_age, open.pending, open.pending_due, open.pending_due_age,
-       open.claimed, open.stale_claims, open.unknown, open.unknown_age, open.held, holding.age as held_age
+       open.claimed, open.stale_claims, open.unknown, open.unknown_age, open.held, holding.age as held_age,
+       (select max(r.minute) + interval '1 minute' from sendonce.rollups r
+         where r.workspace_id = %(workspace_id)s::uuid and r.mailstream = '' and r.minute > now() - interval '1 day') as measured_at
   from outbox, open, holding

@@ -15,6 +15,7 @@ from dashboard.ledger.recording import Recorded, record
 from dashboard.ledger.requests import BadRequest, Request, read_request
 from dashboard.ledger.standing import known_mailstreams
 from dashboard.web.api.problems import Problem, bad_field, busy
+from dashboard.web.meters import ASKED
 from dashboard.web.state import database, vault
 
 PATIENCE = 20.0
@@ -65,6 +66,7 @@ def record_one(workspace_id: UUID, raw: object) -> Recorded:
         except REFUSED:
             raise _refused() from None
         if not recorded.gone:
+            ASKED.labels(str(recorded.verdict)).inc()
             return recorded
 
 
@@ -78,6 +80,9 @@ def record_lines(workspace_id: UUID, raws: Sequence[object]) -> list[Recorded | 
         checked = dict(enumerate(read(connection, workspace_id, raws)))
     problems = {i: problem for i, problem in checked.items() if isinstance(problem, Problem)}
     recorded = _record_together({i: request for i, request in checked.items() if isinstance(request, Request)})
+    for result in recorded.values():
+        if isinstance(result, Recorded):
+            ASKED.labels(str(result.verdict)).inc()
     return [problems.get(i) or recorded[i] for i in range(len(raws))]
 
 

@@ -8,12 +8,14 @@ from flask import Blueprint, abort, flash, request, url_for
 from werkzeug.wrappers import Response
 
 from dashboard.insight.alert_words import NEXT_STEPS, amount, condition
+from dashboard.insight.health import named_checks
 from dashboard.ledger import alert_channels, alert_rules
 from dashboard.ledger import alerts as ledger_alerts
 from dashboard.ledger.access import Refused
+from dashboard.ledger.accounts import list_accounts
 from dashboard.ledger.alert_rules import Rule, RuleRow
 from dashboard.ledger.measures import FACTS, Measure, Unit
-from dashboard.ledger.metrics import read_streams
+from dashboard.ledger.metrics import read_gauges, read_hearing, read_streams, read_workers
 from dashboard.ledger.tables import ChannelKind, Role, Severity
 from dashboard.web import args
 from dashboard.web.permissions import needs
@@ -240,19 +242,24 @@ def _channel_page(*, trouble: str | None = None, status: int = 200) -> Response:
 
 def _page(*, trouble: str | None = None, status: int = 200) -> Response:
     before = args.number("before")
+    workspace_id = here().workspace_id
     with database().snapshot() as connection:
         firing = ledger_alerts.list_alerts(connection, here().workspace_id, open_only=True, limit=200)
         history = ledger_alerts.list_alerts(connection, here().workspace_id, before=before, limit=ROWS + 1)
         rules = alert_rules.list_rules(connection, here().workspace_id)
         channels = alert_channels.list_channels(connection, here().workspace_id)
         silences = ledger_alerts.list_silences(connection, here().workspace_id)
-        streams = [stream.name for stream in read_streams(connection, here().workspace_id)]
+        streams = [stream.name for stream in read_streams(connection, workspace_id)]
+        checks = named_checks(
+            read_gauges(connection, workspace_id), read_workers(connection), list_accounts(connection, workspace_id),
+            read_hearing(connection, workspace_id),
+        )  # fmt: skip
     shown = history[:ROWS]
     return show(
         "alerts", fragment="alerts_tables", status=status, trouble=trouble, firing=firing, history=shown, rules=rules,
         channels=channels, silences=silences, streams=streams, lasting=list(SILENCES), given=request.form,
         older=url_for("alerts.page", before=shown[-1].id) if len(history) > ROWS else None, first=before is None,
-        facts=FACTS, amount=amount, condition=condition, next_steps=NEXT_STEPS,
+        checks=checks, facts=FACTS, amount=amount, condition=condition, next_steps=NEXT_STEPS,
     )  # fmt: skip
 
 

@@ -48,6 +48,12 @@ class Settings:
     log: str = "json"
     """``SENDONCE_LOG``: ``json`` or ``console``."""
 
+    log_sends: bool = False
+    """``SENDONCE_LOG_SENDS``: ``yes`` writes a line for each step of each send, by its id."""
+    traces: str = field(default="", repr=False)
+    """``SENDONCE_TRACES``: the OTLP/HTTP address that gets a span for each step of a send."""
+    traces_share: float = 1.0
+    """``SENDONCE_TRACES_SHARE``: of so many sends, 0 to 1."""
     metrics_token: str = field(default="", repr=False)
     """``SENDONCE_METRICS_TOKEN``: who asks for ``/metrics`` has to bring it. Without one there are none."""
     alert_smtp_url: str = field(default="", repr=False)
@@ -91,6 +97,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=reader.whole("SENDONCE_TRUSTED_PROXIES", Settings.trusted_proxies, (0, 10)),
         environment=reader.environment("SENDONCE_ENVIRONMENT", Settings.environment),
         log=reader.choice("SENDONCE_LOG", Settings.log, ("json", "console")),
+        log_sends=reader.choice("SENDONCE_LOG_SENDS", "no", ("yes", "no")) == "yes",
+        traces=reader.text("SENDONCE_TRACES") and reader.public_url("SENDONCE_TRACES", ""),
+        traces_share=reader.number("SENDONCE_TRACES_SHARE", Settings.traces_share, (0, 1)),
         metrics_token=reader.token("SENDONCE_METRICS_TOKEN"),
         alert_smtp_url=reader.smtp_url("SENDONCE_ALERT_SMTP_URL"),
         alert_from=reader.text("SENDONCE_ALERT_FROM"),

@@ -16,7 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "dashboard"
 
-GROUND = {"lifecycle", "settings", "log", "identity"}
+GROUND = {"lifecycle", "settings", "log", "identity", "steps"}
 BELOW = {
     **dict.fromkeys(GROUND, GROUND),
     "ledger": GROUND,

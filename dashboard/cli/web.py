@@ -67,6 +67,7 @@ class Server(BaseApplication):
             "logger_class": _Log,
             "control_socket_disable": True,
             "when_ready": _tell_started,
+            "worker_exit": _hand_over,
             "child_exit": _forget,
             "on_exit": lambda _: log.info(Action.WEB_STOPPED),
         }
@@ -79,9 +80,12 @@ class Server(BaseApplication):
 
     def load(self) -> Any:
         """The application, made in each process, since connections cannot be shared across a fork."""
+        from dashboard import steps
         from dashboard.web import create_app  # counts from here on, each process in its own file
 
         database = Database(self.settings.database_url, pool_size=THREADS, application_name="sendonce web")
+        s = self.settings
+        steps.configure(logged=s.log_sends, collector=s.traces, share=s.traces_share, part="web")
         return create_app(self.settings, database, Vault(self.settings.encryption_keys))
 
 
@@ -108,6 +112,13 @@ class _Log(Logger):
     def setup(self, cfg: Config) -> None:
         self.error_log.setLevel(logging.WARNING)
         self.error_log.propagate = True
+
+
+def _hand_over(_: Arbiter, __: Any) -> None:
+    """In a process that ends: the spans that wait still go out."""
+    from dashboard import steps
+
+    steps.close()
 
 
 def _forget(_: Arbiter, worker: Any) -> None:

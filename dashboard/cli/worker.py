@@ -20,6 +20,7 @@ def worker(only: str, metrics_port: int | None, metrics_host: str) -> None:
 
     SIGTERM or Ctrl-C ends it politely: what is in flight is finished and stored, the rest is given back.
     """
+    from dashboard import steps
     from dashboard.log import configure
     from dashboard.settings import read_settings
     from dashboard.worker import meters
@@ -31,6 +32,12 @@ def worker(only: str, metrics_port: int | None, metrics_host: str) -> None:
         raise click.UsageError(f"there is no loop {unknown[0]!r}; the loops are {', '.join(LOOPS)}")
     settings = read_settings(os.environ)
     configure(settings.log)
+    try:
+        steps.configure(
+            logged=settings.log_sends, collector=settings.traces, share=settings.traces_share, part="worker"
+        )
+    except steps.TracesMissing as error:
+        raise Mistake(str(error)) from None
     if metrics_port is not None:
         try:
             meters.serve(metrics_host, metrics_port)
@@ -40,3 +47,4 @@ def worker(only: str, metrics_port: int | None, metrics_host: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.stop())
     process.run()
+    steps.close()

@@ -15,7 +15,7 @@ import psycopg
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from dashboard import providers
+from dashboard import providers, steps
 from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
@@ -73,6 +73,7 @@ def receive(account: str) -> Response:
     _store(found, webhook)
     for event in webhook.events:
         EVENTS.labels(found.provider, str(event.event_type)).inc()
+        _tell(found, event)
     if webhook.confirm is not None:
         webhook.confirm()
     return _answer(200, "ok")
@@ -114,6 +115,16 @@ def _store(account: Account, webhook: Webhook) -> None:
         with database().transaction() as connection:
             for part in sorted(parts, key=lambda part: part.raw):  # two requests wait for each other in one order
                 _bury(connection, account, part.raw, part.reason)
+
+
+def _tell(account: Account, event: ProviderEvent) -> None:
+    if not steps.on() or not event.send_id:
+        return
+    try:
+        send_id = UUID(event.send_id)
+    except ValueError:  # what the provider echoed is not ours
+        return
+    steps.tell(steps.Step.EVENT, send_id, provider=account.provider, told=str(event.event_type))
 
 
 def _sets(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:

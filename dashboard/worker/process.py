@@ -16,13 +16,14 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
-from dashboard import __version__
+from dashboard import __version__, steps
 from dashboard.ledger import outbox, place
 from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
+from dashboard.lifecycle import Verdict
 from dashboard.log import Action, log
 from dashboard.settings import Settings
 from dashboard.worker import alert
@@ -178,6 +179,9 @@ class Worker:
     def _relay(self) -> bool:
         with self._database.transaction() as connection:
             relayed = outbox.relay(connection, self._vault, limit=self._settings.relay_batch, worker=self.identity.id)
+        for met in relayed.met if steps.on() else ():
+            step = steps.Step.RECORDED if met.verdict is Verdict.WON else steps.Step.DELIVERED_AGAIN
+            steps.tell(step, met.send_id, source="outbox", verdict=str(met.verdict), worker=self.identity.name)
         for verdict, number in (("won", relayed.won), ("later", relayed.later), ("dead_letter", relayed.dead)):
             RELAYED.labels(verdict).inc(number)
         if relayed.won:

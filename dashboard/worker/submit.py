@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
+from dashboard import steps
 from dashboard.ledger import contents
 from dashboard.ledger.accounts import read_account
 from dashboard.ledger.attempts import Finished, Started
@@ -74,6 +75,10 @@ class Submitter:
         name = opened.provider if opened else "unknown"
         ATTEMPTS.labels(name, finished.kind).inc()
         ATTEMPT_SECONDS.labels(name).observe(seconds)
+        steps.tell(
+            steps.Step.SUBMITTED, started.send_id, seconds=seconds, provider=name, attempt=started.n,
+            outcome=finished.kind,
+        )  # fmt: skip
         return finished
 
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:

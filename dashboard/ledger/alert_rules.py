@@ -106,7 +106,7 @@ def list_rules(connection: Connection, workspace_id: UUID) -> list[RuleRow]:
         select name, measure, mailstream, threshold, clears_at, hold_for, span, least, severity::text as severity,
           enabled, state::text as state, since, value, looked_at
         from sendonce.alert_rules where workspace_id = %s
-        order by state in ('firing', 'clearing') desc, severity desc, name
+        order by array_position('{firing,clearing,rising,quiet}', state::text), severity desc, name
         """,
         (workspace_id,),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from dashboard import __version__
+from dashboard.ledger.measures import Measure
+from dashboard.ledger.tables import AlertState, Severity
 from dashboard.lifecycle import Delivery, Reason, State
 from dashboard.web.api.reading import JSON_LINES, LONGEST_WAIT, MAX_LINES
 
@@ -40,6 +43,14 @@ def _answer(what: str, schema: Schema, kind: str = "application/json", **headers
 
 def _problem(what: str, **headers: str) -> Schema:
     return _answer(what, _ref("Problem"), "application/problem+json", **headers)
+
+
+def _words(words: type[StrEnum]) -> list[str]:
+    return [str(word) for word in words]
+
+
+def _list(name: str, schema: str) -> Schema:
+    return _object((name,), **{name: {"type": "array", "items": _ref(schema)}})
 
 
 TIME = {"type": "string", "format": "date-time"}
@@ -137,6 +148,37 @@ SCHEMAS: dict[str, Schema] = {
         send=_ref("Send"),
         problem=_ref("Problem"),
     ),
+    "Alert": _object(
+        ("id", "rule", "measure", "mailstream", "severity", "threshold", "value", "worst", "opened_at", "closed_at",
+         "silenced", "notices"),
+        id={"type": "integer"}, rule=_text("The rule that fired."),
+        measure=_text("What it watches.", enum=_words(Measure)),
+        mailstream=_maybe(_text("The only one it counts, or null for all.")),
+        severity=_text("How urgent.", enum=_words(Severity)),
+        threshold={"type": "number"}, value={"type": "number", "description": "When it fired."},
+        worst={"type": "number"}, opened_at=TIME, closed_at=_maybe({**TIME, "description": "Null while it fires."}),
+        silenced={"type": "boolean"},
+        notices={"type": "object", "description": "How many were delivered, wait, or were given up; the last error."},
+    ),
+    "Rule": _object(
+        ("measure", "threshold"),
+        name=_text("Its name, from the path."), measure=_text("What it watches.", enum=_words(Measure)),
+        threshold={"type": "number", "minimum": 0, "description": "Seconds, a share of one, or a number."},
+        clears_at={"type": "number", "minimum": 0, "description": "Half of the threshold if not given."},
+        for_seconds={"type": "number", "minimum": 0, "description": "How long it must stay so, either way; else 300."},
+        over_seconds={"type": "number", "minimum": 60, "description": "What a rate is counted over; else 900."},
+        least={"type": "integer", "minimum": 0, "description": "A rate of fewer counts as 0."},
+        severity=_text("How urgent.", enum=_words(Severity)),
+        mailstream=_maybe(_text("Only this one.")),
+        enabled={"type": "boolean"}, state=_text("Where it stands.", enum=_words(AlertState)), since=TIME,
+        value=_maybe({"type": "number", "description": "When it was last looked at."}),
+    ),
+    "Silence": _object(
+        ("reason", "seconds"),
+        id={"type": "integer"}, rule=_maybe(_text("Only this rule.")), mailstream=_maybe(_text("Only this one.")),
+        seconds={"type": "number", "minimum": 60, "description": "How long, when it is made."}, until=TIME,
+        reason=_text("Why.", maxLength=2000), who=_maybe(_text("Who made it.")),
+    ),
     "Problem": _object(
         ("type", "title", "status", "detail"),
         type=_text("The page of this kind of problem.", format="uri"),
@@ -160,6 +202,8 @@ KEY = {
     "description": "The key, quoted or bare, in place of the one in the body.", "schema": {"type": "string"},
 }  # fmt: skip
 ACCOUNT = {"name": "account", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
 ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
 
 COMMON = {
@@ -247,6 +291,63 @@ PATHS: dict[str, Schema] = {
                 **TAKEN,
                 **COMMON,
             },
+        }
+    },
+    "/api/v1/alerts": {
+        "get": {
+            "operationId": "listAlerts",
+            "summary": "What fired, the newest first",
+            "parameters": [
+                {"name": "open", "in": "query", "required": False, "schema": {"type": "boolean"}},
+                {"name": "before", "in": "query", "required": False, "schema": {"type": "integer"}},
+            ],
+            "responses": {"200": _answer("Up to 200.", _list("alerts", "Alert")), "400": TAKEN["400"], **COMMON},
+        }
+    },
+    "/api/v1/alerts/rules": {
+        "get": {
+            "operationId": "listAlertRules",
+            "summary": "What is watched, and where each rule stands",
+            "parameters": [],
+            "responses": {"200": _answer("All.", _list("rules", "Rule")), **COMMON},
+        }
+    },
+    "/api/v1/alerts/rules/{name}": {
+        "put": {
+            "operationId": "putAlertRule",
+            "summary": "Make a rule, or replace it",
+            "parameters": [NAME],
+            "requestBody": {"required": True, "content": _json(_ref("Rule"))},
+            "responses": {"200": _answer("As it is now.", _ref("Rule")), **TAKEN, **COMMON},
+        },
+        "delete": {
+            "operationId": "removeAlertRule",
+            "summary": "Watch for this no more",
+            "parameters": [NAME],
+            "responses": {"204": {"description": "It is gone."}, "404": _problem("No such rule."), **COMMON},
+        },
+    },
+    "/api/v1/alerts/silences": {
+        "get": {
+            "operationId": "listSilences",
+            "summary": "The silences that last",
+            "parameters": [],
+            "responses": {"200": _answer("All.", _list("silences", "Silence")), **COMMON},
+        },
+        "post": {
+            "operationId": "silenceAlerts",
+            "summary": "Tell nobody for a while",
+            "parameters": [],
+            "requestBody": {"required": True, "content": _json(_ref("Silence"))},
+            "responses": {"201": _answer("It lasts.", _ref("Silence")), **TAKEN, **COMMON},
+        },
+    },
+    "/api/v1/alerts/silences/{number}": {
+        "delete": {
+            "operationId": "endSilence",
+            "summary": "Tell people again",
+            "parameters": [NUMBER],
+            "responses": {"204": {"description": "It has ended."}, "404": _problem("No such silence."), **COMMON},
         }
     },
     "/webhooks/{account}": {

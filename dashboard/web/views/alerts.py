@@ -24,7 +24,7 @@ from dashboard.web.state import database, here, me, vault
 
 blueprint = Blueprint("alerts", __name__, url_prefix="/alerts")
 
-ROWS = 30
+ROWS = 20
 SILENCES = {"1h": timedelta(hours=1), "4h": timedelta(hours=4), "1d": timedelta(days=1), "7d": timedelta(days=7)}
 """How long a silence may be, by the choices of the form."""
 

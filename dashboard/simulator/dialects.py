@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.simulator import resend
+from dashboard.simulator import mailgun, postmark, resend, sendgrid, ses
 from dashboard.simulator.dialect import Dialect
 
-DIALECTS: Mapping[str, Dialect] = {each.name: each for each in (resend.DIALECT,)}
+DIALECTS: Mapping[str, Dialect] = {
+    each.name: each
+    for each in (
+        resend.DIALECT,
+        sendgrid.DIALECT,
+        postmark.DIALECT,
+        mailgun.DIALECT,
+        ses.DIALECT,
+    )
+}
 
 
 def dialect_named(name: str) -> Dialect:

@@ -406,6 +406,14 @@ def test_a_mailjet_id_keeps_all_its_digits() -> None:
     assert one_event("mailjet", BY_NAME["mailjet"].event).provider_message_id == "1152921534432109876"
 
 
+def test_a_mailjet_event_of_a_group_that_gives_its_id_as_text_alone_keeps_it() -> None:
+    """The documented sample of grouped events has ``mj_message_id`` and no ``MessageID``."""
+    event = {key: value for key, value in BY_NAME["mailjet"].event.items() if key != "MessageID"}
+    told = one_event("mailjet", {**event, "mj_message_id": "1152921534432109876"})
+    assert told.provider_message_id == "1152921534432109876"
+    assert told.event_id == BY_NAME["mailjet"].event_id
+
+
 def test_a_mailjet_event_without_payload_is_known_by_its_custom_id() -> None:
     event = {**BY_NAME["mailjet"].event, "Payload": "", "CustomID": "ours"}
     assert one_event("mailjet", event).send_id == "ours"
@@ -441,6 +449,17 @@ def test_a_mandrill_batch_passes_over_lists_and_inbound_mail() -> None:
 def test_a_mandrill_event_has_its_meaning(word: str, event_type: str, bounce_class: str | None) -> None:
     told = one_event("mandrill", {**BY_NAME["mandrill"].event, "event": word})
     assert (told.event_type, told.bounce_class) == (event_type, bounce_class)
+
+
+def test_mailtrap_writes_a_list_or_one_event_a_line() -> None:
+    """The two formats that a webhook can be given at Mailtrap: JSON, and JSON Lines."""
+    api, events = BY_NAME["mailtrap"], sample("mailtrap", "webhook_batch.json")["body"]["events"]
+    for end in (b"", b"\n", b"\r\n"):
+        lines = b"\n".join(map(as_json, events)) + end
+        assert api.read(lines).events == api.read(as_json({"events": events})).events
+    assert len(api.read(as_json(events[0])).events) == 1, "a single event is one line"
+    broken = api.read(b"\n".join([as_json(events[0]), b'{"event":', as_json(events[1])]))
+    assert (len(broken.events), len(broken.unreadable)) == (2, 1)
 
 
 def test_what_a_database_cannot_hold_is_replaced() -> None:

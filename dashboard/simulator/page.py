@@ -65,7 +65,7 @@ def message(provider: Provider, message_id: str) -> Answer:
         "Accepted": iso(mail.accepted_at),
         "Provider message id": mail.message_id,
         "Send": mail.identity,
-        "Events": ", ".join(fact.type for fact in mail.story) or "none",
+        "Events": ", ".join(fact.name for fact in mail.story) or "none",
     }
     rows = "".join(f"<tr><th>{name}<td>{escape(value)}" for name, value in facts.items())
     parts = [

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.simulator import resend
+from dashboard.simulator import brevo, mailjet, mailtrap, mandrill, postal, resend, sparkpost, usesend
 from dashboard.simulator.dialect import Dialect
 
-DIALECTS: Mapping[str, Dialect] = {each.name: each for each in (resend.DIALECT,)}
+DIALECTS: Mapping[str, Dialect] = {
+    each.name: each
+    for each in (
+        resend.DIALECT,
+        usesend.DIALECT,
+        postal.DIALECT,
+        brevo.DIALECT,
+        sparkpost.DIALECT,
+        mailjet.DIALECT,
+        mandrill.DIALECT,
+        mailtrap.DIALECT,
+    )
+}
 
 
 def dialect_named(name: str) -> Dialect:

@@ -69,6 +69,8 @@ class SmtpFaults(Shares):
     """Accepted; no reply until the client gives up."""
     drop_after_dot_taken: float = 0.0
     """Accepted; the connection is reset instead of a reply."""
+    timeout_before: float = 0.0
+    """No reply until the client gives up; nothing is accepted."""
     drop_after_dot_not_taken: float = 0.0
     """The connection is reset instead of a reply; nothing is accepted."""
     reply_451: float = 0.0

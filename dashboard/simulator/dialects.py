@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.simulator import brevo, mailjet, mailtrap, mandrill, postal, resend, sparkpost, usesend
+from dashboard.simulator import (
+    brevo,
+    mailgun,
+    mailjet,
+    mailtrap,
+    mandrill,
+    postal,
+    postmark,
+    resend,
+    sendgrid,
+    ses,
+    sparkpost,
+    usesend,
+)
 from dashboard.simulator.dialect import Dialect
 
 DIALECTS: Mapping[str, Dialect] = {
     each.name: each
     for each in (
         resend.DIALECT,
+        sendgrid.DIALECT,
+        postmark.DIALECT,
+        mailgun.DIALECT,
+        ses.DIALECT,
         usesend.DIALECT,
         postal.DIALECT,
         brevo.DIALECT,

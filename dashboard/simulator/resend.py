@@ -94,7 +94,7 @@ def refusal(error: Error) -> Answer:
 
 
 def limit_headers(limits: Limits, now: float) -> dict[str, str]:
-    """ "Rate Limit": the current second, and the quota of the day."""
+    """Rate Limit: the current second, and the quota of the day."""
     told = {"ratelimit-limit": limits.limit, "ratelimit-remaining": limits.remaining, "ratelimit-reset": 1}
     if limits.retry_after is not None:
         told["retry-after"] = limits.retry_after

@@ -160,6 +160,9 @@ class SmtpConversation:
         match self._provider.fault(SMTP, identity, recipients.words_of(draft.address)):
             case "drop_after_dot_not_taken":
                 self._reset()
+            case "timeout_before":
+                await self._reader.read()  # until the client gives up, whatever it says
+                raise Hangup
             case "reply_451":
                 self._finish("451 4.3.0 Try again later")
             case "reply_421":

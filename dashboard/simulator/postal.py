@@ -1,5 +1,6 @@
 """Postal's HTTP API and webhooks, from the sources of postalserver/postal (files named beside what is theirs): the
-legacy API, its outgoing messages, its webhooks and their signatures. Codes and shapes are Postal's; the sentences are ours.
+legacy API, its outgoing messages, its webhooks and their signatures. Codes and shapes are Postal's; the sentences are
+ours.
 """
 
 from __future__ import annotations

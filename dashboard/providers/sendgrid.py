@@ -165,6 +165,8 @@ def judge(answer: Answer) -> Outcome:
     told = text(answer.headers.get("x-message-id"))
     if answer.status == 202:
         return Accepted(told if told and len(told) <= _LONGEST_ID else None)
+    if 200 <= answer.status < 300:
+        return Ambiguous(error_class="unreadable_answer", reason=f"HTTP {answer.status} in place of 202")
     body = readable(answer)
     if body is None and not answer.end_marked:
         return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")

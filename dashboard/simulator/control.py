@@ -46,8 +46,8 @@ class Control:
             return self._control(request)
         if request.method == "GET" and request.path == "/" and not request.query:
             return page.mailbox(self._provider)
-        if request.method == "GET" and request.path.startswith("/messages/"):
-            return page.message(self._provider, request.path.removeprefix("/messages/"))
+        if request.method == "GET" and request.path.startswith("/_mailbox/"):
+            return page.message(self._provider, request.path.removeprefix("/_mailbox/"))
         return self._api.handle(request)
 
     def _control(self, request: Request) -> Answer:

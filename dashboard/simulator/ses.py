@@ -236,7 +236,8 @@ def event_body(mail: Mail, fact: Fact, event_id: str, webhooks: Webhooks, now: f
         },
         **_details(mail, fact),
     }
-    return sns.envelope("Notification", event_id, json.dumps(event) + "\n", now)
+    # What SNS signs as its time is that of the publication, however late it is delivered.
+    return sns.envelope("Notification", event_id, json.dumps(event) + "\n", fact.at)
 
 
 def event_headers(event_id: str, body: bytes, webhooks: Webhooks, now: float) -> Mapping[str, str]:

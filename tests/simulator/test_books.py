@@ -102,11 +102,11 @@ def test_the_mailbox_lists_what_was_accepted_and_escapes_it(start: Start) -> Non
     assert "unsafe" not in policy
     assert "ada@example.test" in page.text
     assert "send-1" in page.text
-    message = client.call("GET", f"/messages/{sim.books[0].message_id}").text
+    message = client.call("GET", f"/_mailbox/{sim.books[0].message_id}").text
     for text in (page.text, message):
         assert hostile not in text
         assert "&lt;script&gt;" in text
-    assert client.call("GET", "/messages/unknown").status == 404
+    assert client.call("GET", "/_mailbox/unknown").status == 404
 
 
 HOSTILE = ("\ud800", "\x00", "=?utf-8?b?!?=", "\u202egnp.exe", "'; drop table books; --", "\N{PILE OF POO}" * 50)
@@ -127,7 +127,7 @@ def test_hostile_text_in_every_field_breaks_neither_books_nor_pages(start: Start
     assert len(rows) == 2 * len(HOSTILE)
     assert client.call("GET", "/").status == 200
     for row in rows:
-        assert client.call("GET", f"/messages/{row['message_id']}").status == 200
+        assert client.call("GET", f"/_mailbox/{row['message_id']}").status == 200
     assert len((tmp_path / "books.jsonl").read_text().splitlines()) == len(rows)
 
 

@@ -193,9 +193,12 @@ class Brevo:
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """Keys count for 15 minutes unless the account says that they do not."""
+        """Keys count for 15 minutes unless the account says that they do not.
+
+        An event that is answered with any 5xx is discarded, and told again after 429 alone ("Retry mechanism").
+        """
         window = KEY_WINDOW if _honours_keys(settings) else None
-        return Capabilities(key_window=window, metadata=True, webhooks=True)
+        return Capabilities(key_window=window, metadata=True, webhooks=True, come_again=429)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account."""

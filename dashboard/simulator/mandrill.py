@@ -36,9 +36,8 @@ ERRORS = {
     "reputation": Error(500, "PoorReputation", "The reputation of the account is too poor."),
     "subaccount": Error(500, "Unknown_Subaccount", "There is no such subaccount."),
     "unavailable": Error(500, "ServiceUnavailable", "A part of the service is down."),
-    "unknown_method": Error(500, "Unknown_Method", "There is no such method."),
     "broken": Error(500, "GeneralError", "Something broke."),
-    "busy": Error(429, "", "Too many requests."),  # in no document: what RFC 6585 makes of it
+    "busy": Error(429, "", "Too Many Requests"),  # in no document of Mandrill's: from what stands before it
 }
 CODES = {"Invalid_Key": -1, "ValidationError": -2, "GeneralError": -99, "Unknown_Subaccount": 12}
 RETRY_AFTER_SECONDS = (60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600, 3_600)
@@ -113,10 +112,10 @@ def refusal(error: Error) -> Answer:
         status, reason = ("invalid", None) if error.name == "invalid" else ("rejected", error.name)
         told = {"email": "", "status": status, "_id": secrets.token_hex(16), "reject_reason": reason}
         return as_json(200, [told])
+    if not error.name:
+        return Answer(status=error.status, body=error.message.encode(), content_type="text/plain")
     code = CODES.get(error.name, -50)
-    return as_json(
-        error.status, {"status": "error", "code": code, "name": error.name or "GeneralError", "message": error.message}
-    )
+    return as_json(error.status, {"status": "error", "code": code, "name": error.name, "message": error.message})
 
 
 def new_ids(drafts: Sequence[Draft]) -> list[str]:

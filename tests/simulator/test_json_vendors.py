@@ -375,7 +375,7 @@ def test_events_are_authentic_and_tell_the_story_in_the_vendors_words(
         assert {str(message_id(event)) for event in events} == {str(taken)}
         assert {our_id(event) for event in events} == {UUID}
         assert all(sent_at - 1 <= at(event) <= datetime.now(UTC).timestamp() + 1 for event in events)
-        assert all(signed_by(vendor.name, each, sim.shared_secret, receiver.url) for each in receiver.arrivals)
+        assert all(signed_by(vendor.name, each, sim.webhook_secret, receiver.url) for each in receiver.arrivals)
 
 
 REACTIONS = {
@@ -413,7 +413,7 @@ def test_sparkpost_and_mandrill_look_whether_anybody_is_there(start: Start, rece
 
 def test_a_postal_key_is_the_same_for_the_same_secret_and_another_for_another(start: Start) -> None:
     first, again, other = (
-        start(dialect="postal", webhooks={"secret": secret}).shared_secret for secret in ("one", "one", "two")
+        start(dialect="postal", webhooks={"secret": secret}).webhook_secret for secret in ("one", "one", "two")
     )
     assert first == again != other
 

@@ -215,7 +215,14 @@ def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], win
 # ── finishing ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Kind = Literal[
-    "accepted", "refused", "refused_for_now", "account_trouble", "ambiguous", "never_written", "cannot_be_written"
+    "accepted",
+    "refused",
+    "refused_for_now",
+    "account_trouble",
+    "ambiguous",
+    "never_written",
+    "cannot_be_written",
+    "message_gone",
 ]
 
 
@@ -247,6 +254,7 @@ _STATUS: dict[Kind, AttemptStatus] = {
     "ambiguous": AttemptStatus.AMBIGUOUS,
     "never_written": AttemptStatus.ABANDONED,
     "cannot_be_written": AttemptStatus.ABANDONED,
+    "message_gone": AttemptStatus.ABANDONED,
 }
 
 
@@ -358,6 +366,8 @@ class _Plan:
                     moves.give_back(connection, who, targets)
                 case "doubt":
                     moves.doubt(connection, who, targets)
+                case "hold":
+                    moves.hold(connection, who, targets)
                 case "fail":
                     moves.fail(connection, who, targets)
                 case "cancel":
@@ -368,7 +378,7 @@ def _next_move(
     f: Finished, row: Work, terms: Terms, in_doubt: dict[UUID, Doubt], now: datetime, backoff: Backoff
 ) -> tuple[str, Target]:
     """Where a send goes whose attempt was refused, not written, or may have been taken (DESIGN §5.4, §5.12, §5.18)."""
-    uncounted = f.kind in ("account_trouble", "never_written")
+    uncounted = f.kind in ("account_trouble", "never_written", "message_gone")
     counted = row.counted_attempts - uncounted
     next_try = now + _wait(f, row, counted, backoff)
 
@@ -387,12 +397,14 @@ def _next_move(
         return "fail", target(Reason.REFUSED)
     if f.kind == "cannot_be_written":
         return "fail", target(Reason.CANNOT_BE_WRITTEN)
+    if f.kind == "message_gone" and row.state is State.CLAIMED:  # told late, its next attempt will tell it again
+        return "hold", target(Reason.MESSAGE_GONE)
     if not uncounted and used_up(terms, counted=counted, first_attempt_at=row.first_attempt_at, next_try=next_try):
         return "fail", target(Reason.ATTEMPTS_USED_UP)
     match f.kind:
         case "account_trouble":
             return "retry_later", target(Reason.PROVIDER_PAUSED, next_try)
-        case "never_written":
+        case "never_written" | "message_gone":
             return "retry_later", target(Reason.NEVER_WRITTEN, next_try)
         case _:
             return "retry_later", target(Reason.REFUSED_FOR_NOW, next_try)

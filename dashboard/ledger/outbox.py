@@ -12,12 +12,9 @@ from uuid import UUID
 from dashboard.ledger.database import Connection, run
 from dashboard.ledger.dead_letters import REFUSED, refusal
 from dashboard.ledger.recording import record
-from dashboard.ledger.requests import BadRequest, Request, read_request
+from dashboard.ledger.requests import MAX_REQUEST, BadRequest, Request, read_request
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Verdict
-
-MAX_REQUEST = 10_000_000
-"""Characters of one request, as the API takes bytes."""
 
 BYTES = 4_000_000
 """Of one pass, as the database stores them (compressed): a pass holds no more in memory, however large its rows are."""
@@ -81,6 +78,7 @@ def _request(row: _Row) -> Request:
     if row.asked_at is None:
         raise BadRequest("asked_at", "lies outside the calendar")
     if len(row.request) > MAX_REQUEST:
+        # Put in past ``enqueue``, which refuses it.
         raise BadRequest("request", f"has {len(row.request)} characters; at most {MAX_REQUEST} are taken")
     try:
         raw = json.loads(row.request)

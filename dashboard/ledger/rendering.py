@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape
+
+from dashboard.ledger.bounded import Bounded, budget
 
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
 
-_TEXT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-_HTML = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=True)
+_TEXT = Bounded(undefined=StrictUndefined, autoescape=False)
+_HTML = Bounded(undefined=StrictUndefined, autoescape=True)
 
 _MARK = re.compile(r"\{[{%#]")
 _OTHER_LINE_END = re.compile(r"\r\n?")
@@ -36,14 +37,24 @@ class CannotRender(Exception):
 def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     """The text with its variables put in, escaped in HTML. Raises :class:`CannotRender`."""
     try:
-        text = _renderer(source, html)(variables) if _MARK.search(source) else _as_templates_do(source)
+        if not _MARK.search(source):
+            text = _as_templates_do(source)
+        else:
+            with budget():
+                text = _renderer(source, html)(variables)
+    except CannotRender:
+        raise
     except TemplateError as error:
         raise CannotRender(_without_values(error)) from None
     except Exception as error:  # whatever a template may do with its variables
         raise CannotRender(f"{type(error).__name__} while rendering") from None
     if len(text) > MAX_RENDERED:
-        raise CannotRender(f"a rendered part has more than {MAX_RENDERED} characters")
+        raise _too_large()
     return text
+
+
+def _too_large() -> CannotRender:
+    return CannotRender(f"a rendered part has more than {MAX_RENDERED} characters")
 
 
 def _without_values(error: TemplateError) -> str:
@@ -83,8 +94,15 @@ def _is_plain_name(part: nodes.Node) -> bool:
 
 
 def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], variables: Mapping[str, Any]) -> str:
+    left = MAX_RENDERED - len(pattern)
     try:
-        return pattern % tuple([shown(variables[name]) for name in names])
+        values = []
+        for name in names:
+            values.append(shown(variables[name]))
+            left -= len(values[-1])
+            if left < -2 * len(names):  # a mark of the pattern is no text of it
+                raise _too_large()
+        return pattern % tuple(values)
     except KeyError as missing:
         raise UndefinedError(f"{missing} is undefined") from None
 

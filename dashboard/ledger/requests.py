@@ -14,6 +14,9 @@ from dashboard import identity
 MAX_TEXT = 512
 """Characters of a name, an id or a trigger."""
 
+MAX_REQUEST = 10_000_000
+"""Bytes of one request as JSON, wherever it comes from."""
+
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 RECIPIENT_FIELDS = frozenset({"id", "address", "name"})

@@ -16,9 +16,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dashboard.identity import address_lookup
 
+NONCE, TAG = 12, 16
+"""Bytes of an AES-GCM nonce and tag."""
+
 
 class Unreadable(Exception):
-    """The key is not there any more, or the text was not written for this row."""
+    """The text was not written for this row, was damaged, or its key is not there."""
+
+
+class KeyMissing(Unreadable):
+    """The key is not configured: the trouble of this installation, not of this row."""
 
 
 class Vault:
@@ -37,17 +44,20 @@ class Vault:
 
     def encrypt(self, plain: bytes, row: bytes) -> bytes:
         """Encrypt for the row of that id."""
-        nonce = os.urandom(12)
+        nonce = os.urandom(NONCE)
         return self._prefix + nonce + self._cipher.encrypt(nonce, plain, row)
 
     def decrypt(self, stored: bytes, row: bytes) -> bytes:
-        """Decrypt. Raises :class:`Unreadable`."""
-        end = 1 + stored[0]
-        cipher = self._ciphers.get(stored[1:end])
+        """Decrypt. Raises :class:`Unreadable`; its kind :class:`KeyMissing` where only the key is not there."""
+        end = 1 + stored[0] if stored else 0
+        name = stored[1:end]
+        if len(stored) < end + NONCE + TAG or not (name.isascii() and name.decode(errors="replace").isprintable()):
+            raise Unreadable("this is no encrypted text, or it was damaged")
+        cipher = self._ciphers.get(name)
         if cipher is None:
-            raise Unreadable("the encryption key of this row is not configured")
+            raise KeyMissing("the encryption key of this row is not configured")
         try:
-            return cipher.decrypt(stored[end : end + 12], stored[end + 12 :], row)
+            return cipher.decrypt(stored[end : end + NONCE], stored[end + NONCE :], row)
         except InvalidTag:
             raise Unreadable("this text was not written for this row, or was changed") from None
 

@@ -1,4 +1,4 @@
-"""Roll-ups say what the ledger says, whichever way they came to be."""
+"""Rule 21: roll-ups say what the ledger says, whichever way they came to be."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ EVENTS: Mapping[str, tuple[EventType, BounceClass | None]] = {  # "Track and res
     "click": (EventType.CLICKED, None),
 }
 GIVE_A_REASON = frozenset({EventType.DEFERRED, EventType.BOUNCED, EventType.REJECTED})
-FORM_FIELD = "mandrill_events"
+FORM_FIELD = b"mandrill_events"
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -154,30 +154,38 @@ def judge_each(answer: Answer) -> list[Outcome]:
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> str:
+def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> bytes:
     """What the form of an authentic request says in ``mandrill_events``. Raises NotAuthentic.
 
     Signed are the public URL of the webhook, exactly as it stands at Mandrill, and each field's name and value in
-    order of the names ("Authenticating webhook requests"). ``secrets``: one key, or several apart by spaces.
+    order of the names ("Authenticating webhook requests"), as the bytes that they are. ``secrets``: one key, or several
+    apart by spaces.
     """
     if not secrets.split() or not url:
         raise CannotVerify("the account has no webhook secret, or its public address is not known")
     try:
-        fields = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict")
+        form = request.body.decode(errors="surrogateescape")
+        fields = parse_qsl(form, keep_blank_values=True, max_num_fields=20, errors="surrogateescape")
     except ValueError:
         raise NotAuthentic("the body is not a form") from None
-    content = "".join([url, *(name + value for name, value in sorted(fields, key=lambda field: field[0]))])
+    told = sorted((_bytes(name), _bytes(value)) for name, value in fields)
+    content = b"".join([url.encode(errors="replace"), *(name + value for name, value in told)])
     signature = request.headers.get("x-mandrill-signature", "").encode(errors="replace")
     right = [
-        base64.b64encode(hmac.digest(secret.encode(errors="replace"), content.encode(errors="replace"), hashlib.sha1))
+        base64.b64encode(hmac.digest(secret.encode(errors="replace"), content, hashlib.sha1))
         for secret in secrets.split()
     ]
     if not any(hmac.compare_digest(signature, one) for one in right):
         raise NotAuthentic("no signature matches")
-    return dict(fields).get(FORM_FIELD, "")
+    return dict(told).get(FORM_FIELD, b"")
 
 
-def webhook_of(told: str) -> Webhook:
+def _bytes(text: str) -> bytes:
+    """What was decoded with ``surrogateescape``."""
+    return text.encode(errors="surrogateescape")
+
+
+def webhook_of(told: bytes) -> Webhook:
     """The events of a verified request. Raises ValueError for a malformed body."""
     parts = parsed_json(told)
     if not isinstance(parts, list):

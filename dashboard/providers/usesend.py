@@ -79,6 +79,9 @@ IN_PROGRESS = Ruling("retryable", Scope.MESSAGE, "idempotency-service.ts: the fi
 OTHER_PAYLOAD = Ruling("ambiguous", Scope.MESSAGE, "idempotency-service.ts: a request with the key was taken")
 """Both are 409 NOT_UNIQUE; only the words tell them apart. In doubt it is this one: it proves no refusal."""
 
+WRONG_DOMAIN = Ruling("rejected", Scope.ACCOUNT, "domain-service.ts: validateDomainFromEmail")
+"""400 BAD_REQUEST, as for any bad field; only its words, which begin with "Domain", say that it is the sender's."""
+
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -106,10 +109,12 @@ def judge(answer: Answer) -> Outcome:
         return Accepted(message_id) if is_id(message_id) else unreadable(answer, "without an emailId")
     error = mapping(mapping(body).get("error"))
     words = text(error.get("message")) or ""
-    conflict = IN_PROGRESS if "in progress" in words.lower() else OTHER_PAYLOAD
+    rulings = {(409, "NOT_UNIQUE"): IN_PROGRESS if "in progress" in words.lower() else OTHER_PAYLOAD}
+    if words.startswith("Domain"):
+        rulings[400, "BAD_REQUEST"] = WRONG_DOMAIN
     return judge_error(
         answer,
-        {(409, "NOT_UNIQUE"): conflict},
+        rulings,
         body_read=body is not None,
         error_code=code_of(text(error.get("code"))),
         words=words,

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.simulator import mailgun, postmark, resend, sendgrid, ses
+from dashboard.simulator import (
+    brevo,
+    mailgun,
+    mailjet,
+    mailtrap,
+    mandrill,
+    postal,
+    postmark,
+    resend,
+    sendgrid,
+    ses,
+    sparkpost,
+    usesend,
+)
 from dashboard.simulator.dialect import Dialect
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -15,6 +28,13 @@ DIALECTS: Mapping[str, Dialect] = {
         postmark.DIALECT,
         mailgun.DIALECT,
         ses.DIALECT,
+        usesend.DIALECT,
+        postal.DIALECT,
+        brevo.DIALECT,
+        sparkpost.DIALECT,
+        mailjet.DIALECT,
+        mandrill.DIALECT,
+        mailtrap.DIALECT,
     )
 }
 

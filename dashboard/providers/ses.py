@@ -152,7 +152,8 @@ def request_body(outgoing: Outgoing, *, configuration_set: str) -> bytes:
     SES writes Message-ID and Date itself ("Header fields"), so ours does not travel.
     """
     message, send_id = outgoing.message, str(outgoing.send_id)
-    headers = dict(sorted(message.headers.items())) | {"X-Send-Id": send_id}
+    said = {name: value for name, value in sorted(message.headers.items()) if value}  # an empty one is refused
+    headers = said | {"X-Send-Id": send_id}
     parts = {"Text": message.text, "Html": message.html}
     fields = {
         "FromEmailAddress": _mailbox(message.sender),

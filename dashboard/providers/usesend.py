@@ -94,9 +94,10 @@ def fields_of(outgoing: Outgoing) -> dict[str, Any]:
             "to": mailbox_text(outgoing.recipient_name or "", outgoing.address),
             "subject": message.subject,
             "replyTo": message.reply_to and tidy(message.reply_to),
-            "text": message.text,
-            "html": message.html,
-            "headers": message_headers(outgoing),
+            # An empty part or header is refused, also beside a full one.
+            "text": message.text or None,
+            "html": message.html or None,
+            "headers": {name: value for name, value in message_headers(outgoing).items() if value},
         }
     )
 

@@ -187,11 +187,22 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedToken:
+    """What was signed in place of the body: whoever reads a request could put another body under its signature."""
+
+    token: str
+    good_until: datetime
+    """When the signature ends to count."""
+
+
+@dataclass(frozen=True, slots=True)
 class Webhook:
     """A verified webhook request, normalised."""
 
     events: tuple[ProviderEvent, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    signed_token: SignedToken | None = None
+    """Where the signature leaves the body out. Believe it with one body only: whoever stores the events has to look."""
     confirm: Callable[[], None] | None = None
     """Answers a provider that wants this address confirmed elsewhere than in the response, over the network. Raises
     :class:`CannotVerify` where that fails."""

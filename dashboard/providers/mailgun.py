@@ -1,8 +1,8 @@
 """Mailgun: one message a call, no idempotency key; events one a request, under a signature that leaves them out.
 
 Facts from documentation.mailgun.com (pages named beside them). What Mailgun signs is a timestamp and a random token,
-never the event itself: whoever reads one request could put another event under its signature. So each token counts for
-one body only, within the memory of a process, and the address of the webhook is to be kept like a secret.
+never the event itself: whoever reads one request could put another event under its signature. So each token is to be
+believed with one body only, and the address of the webhook is to be kept like a secret.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import base64
 import hashlib
 import hmac
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -36,6 +35,7 @@ from dashboard.providers.base import (
     Scope,
     Setting,
     Settings,
+    SignedToken,
     Unverifiable,
     Webhook,
     WebhookRequest,
@@ -149,26 +149,8 @@ def judge(answer: Answer) -> Outcome:
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Tokens:
-    """Which body each token came with, as long as its signature counts; bounded, for the threads of one process."""
-
-    def __init__(self, most: int = 200_000) -> None:
-        self._most = most
-        self._seen: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def came_with_another(self, token: str, body: bytes) -> bool:
-        """Whether the token was seen with another body; remembers it where it was not seen."""
-        digest = hashlib.sha256(body).digest()
-        with self._lock:
-            known = self._seen.setdefault(token, digest)
-            if len(self._seen) > self._most:
-                self._seen.popitem(last=False)
-        return known != digest
-
-
-def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys: str, tokens: Tokens) -> None:
-    """Raise NotAuthentic unless one of the account's keys signed timestamp and token ("Securing webhooks").
+def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys: str) -> SignedToken:
+    """The token, if one of the account's keys signed it and its timestamp ("Securing webhooks"); else NotAuthentic.
 
     ``keys``: HTTP webhook signing keys apart by spaces. For a sub-account ``parent-signature`` counts as well.
     """
@@ -185,8 +167,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
     right = [hmac.new(key.encode(), content, hashlib.sha256).hexdigest().encode() for key in known]
     if not any(hmac.compare_digest(one.encode(), each) for one in given for each in right):
         raise NotAuthentic("no signature matches")
-    if tokens.came_with_another(token, request.body):
-        raise NotAuthentic("the signature was used with another body")
+    return SignedToken(token, datetime.fromtimestamp(int(timestamp) + LONGEST_DELAY_SECONDS, UTC))
 
 
 def events_of(parsed: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ...]:
@@ -299,7 +280,6 @@ class Mailgun:
             for_events=True,
         ),
     )
-    tokens: Tokens = field(default_factory=Tokens, repr=False, compare=False)
 
     def capabilities(self, settings: Settings) -> Capabilities:
         """No keys; the send id comes back in every event, and events can be listed.
@@ -327,8 +307,8 @@ class Mailgun:
             parsed = json_object(request.body)
         except ValueError as error:
             raise Unverifiable(str(error)) from None
-        check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""), self.tokens)
-        return Webhook(events_of(parsed, request.body))
+        signed = check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""))
+        return Webhook(events_of(parsed, request.body), signed_token=signed)
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network."""

@@ -21,9 +21,10 @@ from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.dead_letters import REFUSED, refusal
+from dashboard.ledger.signed_tokens import came_with_this_body
 from dashboard.log import Action, log
 from dashboard.outcomes import as_told
-from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, Unreadable, Webhook
+from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, SignedToken, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
 from dashboard.web.state import database, ground, vault
@@ -72,6 +73,9 @@ def receive(account: str) -> Response:
         return _answer(401, "not authentic")
     except ValueError as error:
         webhook = Webhook(unreadable=(Unreadable(body, f"malformed: {error}"),))
+    if webhook.signed_token is not None and not _is_its_body(found, webhook.signed_token, body):
+        log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why="the signature was used with another body")
+        return _answer(401, "not authentic")
     _store(found, webhook)
     if webhook.confirm is not None:
         webhook.confirm()
@@ -106,6 +110,14 @@ def _id(account: str) -> UUID | None:
         return UUID(account)
     except ValueError:
         return None
+
+
+def _is_its_body(account: Account, signed: SignedToken, body: bytes) -> bool:
+    """Whether what was signed came with no other body. A request that is repeated because it was not stored passes."""
+    with database().transaction(durable=False) as connection:
+        return came_with_this_body(
+            connection, account_id=account.id, token=signed.token, body=body, good_until=signed.good_until
+        )
 
 
 def _store(account: Account, webhook: Webhook) -> None:

@@ -10,6 +10,7 @@ import itertools
 import json
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -461,6 +462,40 @@ def test_mandrill_signs_the_public_address_of_the_webhook(hook: Hook) -> None:
         headers = {"X-Mandrill-Signature": signature, "Content-Type": "application/x-www-form-urlencoded"}
         assert hook.post(body, headers).status_code == status
         assert hook.place.count("unmatched") == (1 if status == 200 else 0)
+
+
+def from_mailgun(event: str, *, token: str = "t" * 50, key: bytes = b"signing-key", age: int = 0) -> bytes:
+    """A request whose signature leaves the event out, as Mailgun's does."""
+    stamp = str(int(time.time()) - age)
+    signature = hmac.new(key, (stamp + token).encode(), hashlib.sha256).hexdigest()
+    data = {"event": event, "id": event, "timestamp": int(stamp), "recipient": "ada@example.com"}
+    signed = {"timestamp": stamp, "token": token, "signature": signature}
+    return json.dumps({"signature": signed, "event-data": data}).encode()
+
+
+def test_a_signature_that_leaves_the_event_out_counts_for_one_body_whichever_process_reads_it(hook: Hook) -> None:
+    """What is known of it lies in the ledger, and nothing in the process."""
+    at(hook, "mailgun", webhook_secret="signing-key")
+    assert hook.post(from_mailgun("complained", key=b"guessed"), {}).status_code == 401
+    first = from_mailgun("delivered")
+    assert hook.post(first, {}).status_code == 200, "a forged request uses up no token"
+    another_process = app_on(hook.place.database, hook.place).test_client()
+    forged = first.replace(b"delivered", b"complained")
+    for client in (hook.app.test_client(), another_process):
+        path = f"/webhooks/{hook.place.account}"
+        assert client.post(path, data=first).status_code == 200, "a repeat of the same request is the same request"
+        assert client.post(path, data=forged).status_code == 401
+    assert hook.post(from_mailgun("opened", token="u" * 50), {}).status_code == 200
+    kinds = hook.place.all("select event_type::text as kind from sendonce.unmatched")
+    assert sorted(row["kind"] for row in kinds) == ["delivered", "opened"]
+
+
+def test_a_token_is_forgotten_once_its_signature_no_longer_counts(hook: Hook) -> None:
+    at(hook, "mailgun", webhook_secret="signing-key")
+    hook.post(from_mailgun("delivered"), {})
+    hook.place.run("update sendonce.signed_tokens set good_until = now() - interval '1 second'")
+    hook.post(from_mailgun("opened", token="u" * 50), {})
+    assert hook.place.count("signed_tokens") == 1
 
 
 def test_rule_15_of_a_batch_the_good_events_are_stored_and_the_bad_ones_buried(hook: Hook) -> None:

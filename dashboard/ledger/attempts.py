@@ -12,7 +12,7 @@ sets. A worker may always settle its own attempt, however late; it never starts 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -246,6 +246,14 @@ class Finished(NamedTuple):
     duration_ms: int | None = None
 
 
+def unconfirmed(started: Started) -> Finished:
+    """The outcome of an attempt whose start may not have been committed, so that it was not submitted."""
+    return Finished(
+        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
+        kind="never_written", reason="the write-ahead could not be confirmed",
+    )  # fmt: skip
+
+
 _STATUS: dict[Kind, AttemptStatus] = {
     "accepted": AttemptStatus.ACCEPTED,
     "refused": AttemptStatus.REJECTED,
@@ -390,7 +398,8 @@ def _next_move(
 
     if f.kind == "ambiguous" or f.send_id in in_doubt:
         reason = Reason.NO_ANSWER if f.kind == "ambiguous" else Reason.EARLIER_DOUBT
-        return "doubt", doubtful(row, terms, in_doubt[f.send_id], now, reason)
+        in_question = doubtful(row, terms, in_doubt[f.send_id], now, reason)
+        return "doubt", replace(in_question, claim_number=row.claim_number)
     if row.cancel_reason is not None:
         return "cancel", target(row.cancel_reason)
     if f.kind == "refused":
@@ -471,12 +480,12 @@ def doubtful(row: Work, terms: Terms, doubt: Doubt, now: datetime, reason: Reaso
     """The target of a doubt: looked at again when its grace is over, never before the call can have ended.
 
     Not even a person releases it before the submit deadline, the request time-out and the provider's declared settling
-    time have passed (DESIGN §5.6).
+    time have passed (DESIGN §5.6). It is not fenced by a claim, since the row is locked; a worker adds its own.
     """
     settled_after = doubt.running_until + (terms.settling_time or timedelta(0))
     return Target(
-        send_id=row.send_id, reason=reason, claim_number=row.claim_number, at=max(settled_after, now + terms.grace),
-        ambiguous_since=doubt.since, settled_after=settled_after,
+        send_id=row.send_id, reason=reason, at=max(settled_after, now + terms.grace), ambiguous_since=doubt.since,
+        settled_after=settled_after,
     )  # fmt: skip
 
 
@@ -486,6 +495,20 @@ def read_terms(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Terms]
         row[0]: Terms(row[1], row[2], row[3], Policy(row[4]), row[5], row[6], row[7])
         for row in run(connection, "read_terms", ids=ids).fetchall()
     }
+
+
+def leave_unanswered(connection: Connection, by: By, rows: Iterable[Work], *, error_class: str, reason: str) -> None:
+    """Nobody will tell any more what became of the attempts that these locked sends have open."""
+
+    def unanswered(row: Work, n: int) -> Finished:
+        assert row.account_id is not None  # the first attempt fixed it
+        return Finished(
+            send_id=row.send_id, n=n, claim_number=row.claim_number, account_id=row.account_id,
+            kind="ambiguous", error_class=error_class, reason=reason,
+        )  # fmt: skip
+
+    lost = [unanswered(row, row.open_attempt) for row in rows if row.open_attempt is not None]
+    tell(connection, by, [(f, AttemptStatus.AMBIGUOUS) for f in lost])
 
 
 def tell(

@@ -253,7 +253,6 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
-    batch_size: int = 1
     come_again: int = 503
     """The answer to a webhook after which the provider tells the same again."""
 

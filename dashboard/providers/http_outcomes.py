@@ -1,4 +1,4 @@
-"""How an HTTP answer is judged where a provider's own table says nothing else.
+"""One HTTP call for one send, and how its answer is judged where a provider's own table says nothing else.
 
 The default is doubt: a status without a row here is ambiguous, because the provider may have taken the message.
 """
@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Rejected, Scope
+from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Outgoing, Rejected, Scope
 from dashboard.providers.reading import json_object
-from dashboard.providers.results import Answer, NoAnswer
-from dashboard.providers.wording import for_people
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.wording import for_people, why_unsendable
 
 LONGEST_WAIT = 31 * 86_400.0
 """A Retry-After beyond a month is a mistake: it is cut to this many seconds."""
@@ -54,6 +54,26 @@ def ruling_of(status: int) -> Ruling:
     return COMMON.get(status, OTHER_4XX if 400 <= status < 500 else DOUBT)
 
 
+def call_once(
+    outgoing: Outgoing,
+    *,
+    write: Callable[[Outgoing], bytes],
+    post: Callable[[bytes], Answer | NoAnswer | NeverWritten],
+    judge: Callable[[Answer], Outcome],
+) -> Outcome:
+    """Write the body of one send, post it once, and judge what came back.
+
+    ``write`` raises ValueError, in words for the message's author, for what the provider can never be told.
+    """
+    if reason := why_unsendable(outgoing):
+        return NeverWritten(reason, permanent=True)
+    try:
+        body = write(outgoing)
+    except ValueError as error:
+        return NeverWritten(str(error), permanent=True)
+    return outcome_of(post(body), judge)
+
+
 def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer], Outcome]) -> Outcome:
     """The outcome of one call; ``judge``: what its provider's answers mean."""
     match result:
@@ -63,6 +83,13 @@ def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer
             return judge_failure(result)
         case Answer():
             return judge(result)
+
+
+def judge_result(title: str, result: SendResult, judge: Callable[[Answer], Outcome]) -> Outcome:
+    """The outcome of one recorded result. Raises ValueError for a result of another protocol."""
+    if not isinstance(result, Answer | NoAnswer):
+        raise ValueError(f"{title} speaks HTTP: give a status or an error")
+    return outcome_of(result, judge)
 
 
 def readable(answer: Answer) -> dict[str, Any] | None:
@@ -89,6 +116,30 @@ def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
     if not isinstance(found, list):
         raise CannotLookUp(f"an answer without {name}")
     return found
+
+
+def judge_by_table(
+    answer: Answer,
+    rulings: Mapping[tuple[int, str], Ruling],
+    *,
+    body_read: bool,
+    error_code: str | None,
+    words: str = "",
+    request_id: str | None = None,
+) -> Outcome:
+    """The outcome of an answer that is not the documented yes: by status and code, any other by its status alone.
+
+    ``body_read``: the body is whole, since it could be read; one that could not, and has no end, may have been cut off.
+    """
+    if not body_read and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
+    ruling = rulings.get((answer.status, error_code or "")) or ruling_of(answer.status)
+    return judge_refusal(answer, ruling, error_code=error_code, words=words, request_id=request_id)
+
+
+def unreadable(answer: Answer, reason: str, request_id: str | None = None) -> Ambiguous:
+    """The outcome of a success status whose body is not the documented one."""
+    return Ambiguous(error_class="unreadable_answer", reason=f"HTTP {answer.status} {reason}", request_id=request_id)
 
 
 def judge_refusal(
@@ -126,16 +177,17 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
         return min(float(value), LONGEST_WAIT)
-    until = _date(value)
+    until = http_date(value)
     if until is None:
         return None
-    seconds = (until - (_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds()
+    seconds = (until - (http_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds()
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def _date(value: str) -> datetime | None:
+def http_date(value: str) -> datetime | None:
+    """A date as HTTP writes it (RFC 9110 §5.6.7), in UTC; None if it cannot be read."""
     try:
         at = parsedate_to_datetime(value)
-        return at.replace(tzinfo=at.tzinfo or UTC)
+        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

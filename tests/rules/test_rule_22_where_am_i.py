@@ -27,14 +27,11 @@ from tests.ledger.test_verify import broken
 
 
 @pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
+def ledger(ledger: Ledger) -> Ledger:
     """A ledger at home in ``production``."""
-    database = Database(database_url, pool_size=3)
-    made = Ledger(database)
-    with made.step() as connection:
+    with ledger.step() as connection:
         assert place.may_send(connection, "production")
-    yield made
-    database.close()
+    return ledger
 
 
 def state_of(connection: Connection) -> dict[str, tuple[str, str]]:

@@ -92,8 +92,7 @@ def fields_of(outgoing: Outgoing) -> dict[str, Any]:
             "to": mailbox_text(outgoing.recipient_name or "", outgoing.address),
             "subject": message.subject,
             "replyTo": message.reply_to and tidy(message.reply_to),
-            # An empty part is refused, also beside a full one.
-            "text": message.text or None,
+            "text": message.text or None,  # an empty one breaks the schema
             "html": message.html or None,
             "headers": message_headers(outgoing),
         }

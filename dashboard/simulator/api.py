@@ -86,7 +86,9 @@ class Api:
                 provider.counts["replayed"] += 1
                 if "repeated" in self._dialect.errors:
                     return self._refuse("repeated")
-                return _Taken(call.answer(known.message_ids))
+                first = call.answer(known.message_ids)
+                first.headers = {**first.headers, **self._dialect.replay_headers}
+                return _Taken(first)
         quota = provider.config.daily_quota
         if quota is not None and len(provider.books) + len(call.drafts) > quota:
             return self._refuse("quota")

@@ -178,6 +178,8 @@ class Dialect:
     """On every answer to a send call; at this time, in seconds since the epoch."""
     key_window_seconds: float = 86_400.0
     """How long a key counts, unless the configuration says otherwise."""
+    replay_headers: Mapping[str, str] = field(default_factory=dict)
+    """On the first answer of a key when it is given again."""
     new_ids: Callable[[Sequence[Draft]], list[str]] = uuids
     """The ids that the success tells, one a draft."""
 
@@ -207,6 +209,8 @@ class Dialect:
         self.check_secret(config.webhooks)
         if config.error is not None and config.error not in self.errors:
             raise ValueError(f"error must be one of {', '.join(sorted(self.errors))} for {self.title}")
+        if config.daily_quota is not None and "quota" not in self.errors:
+            raise ValueError(f"daily_quota: {self.title} documents no refusal for a quota that is used up")
 
 
 def as_json(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Answer:

@@ -238,6 +238,7 @@ DIALECT = Dialect(
     authenticate=authenticate,
     read_call=read_call,
     refusal=refusal,
+    replay_headers={"x-idempotent-replayed": "true"},
     new_ids=new_ids,
     words=WORDS,
     event_body=event_body,

@@ -105,19 +105,19 @@ def _account(account: str) -> Account | None:
         return read_account(connection, vault(), account_id)
 
 
+def _id(account: str) -> UUID | None:
+    try:
+        return UUID(account)
+    except ValueError:
+        return None
+
+
 def _is_its_body(account: Account, signed: SignedToken, body: bytes) -> bool:
     """Whether what was signed came with no other body. A request that is repeated because it was not stored passes."""
     with database().transaction(durable=False) as connection:
         return came_with_this_body(
             connection, account_id=account.id, token=signed.token, body=body, good_until=signed.good_until
         )
-
-
-def _id(account: str) -> UUID | None:
-    try:
-        return UUID(account)
-    except ValueError:
-        return None
 
 
 def _store(account: Account, webhook: Webhook) -> None:

@@ -147,6 +147,11 @@ def test_how_long_a_key_counts_is_what_the_provider_promises() -> None:
     assert [name for name in NAMES if not provider(name).capabilities({}).metadata] == ["usesend"]
 
 
+def test_an_empty_part_which_usesend_refuses_does_not_travel() -> None:
+    assert "text" not in requested("usesend", text="", html="<p>Hi</p>")[2]
+    assert "html" not in requested("usesend", html="")[2]
+
+
 def test_sparkpost_does_not_read_the_content_as_its_template() -> None:
     assert requested("sparkpost")[2]["options"]["perform_substitutions"] is False
 

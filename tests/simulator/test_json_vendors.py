@@ -198,6 +198,8 @@ def test_a_key_makes_one_message_of_any_number_of_calls(
         assert (again.status, vendor.code(again.json)) == (400, "duplicate_parameter")
     else:
         assert (again.status, again.json) == (first.status, first.json)
+    replayed = [reply.headers.get("x-idempotent-replayed") for reply in (first, again)]
+    assert replayed == ([None, "true"] if vendor is SPARKPOST else [None, None])
     sim.configure(key_window_seconds=0.0)
     assert vendor.call(Client(sim), body, headers=headers).status == vendor.yes
     assert len(sim.books) == 2, "past its window a key is new"
@@ -426,6 +428,17 @@ def test_a_tag_of_mailjet_keeps_all_its_digits(start: Start) -> None:
     body = without(MAILJET.body(UUID, ADDRESS), "Messages", 0, "EventPayload")
     MAILJET.call(Client(sim), changed(body, ("Messages", 0, "CustomID"), "ours"))
     assert [row.send_id for row in sim.books] == [UUID, "ours"]
+
+
+def test_a_quota_can_be_set_only_where_its_refusal_is_documented(start: Start) -> None:
+    for name in ("usesend", "postal", "mailjet", "mandrill", "mailtrap"):
+        with pytest.raises(ValueError, match="daily_quota"):
+            start(dialect=name, daily_quota=1)
+    for vendor, status, code in ((BREVO, 402, "not_enough_credits"), (SPARKPOST, 420, "2101")):
+        sim = start(dialect=vendor.name, daily_quota=1)
+        replies = [vendor.send(Client(sim), our_id=f"send-{n}") for n in range(2)]
+        assert [reply.status for reply in replies] == [vendor.yes, status]
+        assert vendor.code(replies[1].json) == code
 
 
 def test_every_vendor_of_this_page_is_played() -> None:

@@ -56,6 +56,8 @@ def _of_an_empty_call(title: str, outcome: Outcome) -> tuple[Verdict, str]:
             return "good", f"{title} takes them."
         case Rejected(phase="connect", error_code=None):
             return "wrong", f"{title} is not reached: {outcome.reason}."
+        case Rejected(scope=Scope.MESSAGE, retryable=False) if outcome.reason.startswith("HTTP "):
+            return "unknown", f"What answers gives no reason that {title} would give: {outcome.reason}."
         case Rejected(scope=Scope.MESSAGE, retryable=False):
             return "good", f"{title} takes them, and refused a call without a message: {outcome.reason}."
         case Rejected(retryable=True):

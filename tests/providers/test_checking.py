@@ -53,6 +53,7 @@ def test_a_server_that_takes_a_call_without_a_message_is_not_the_provider() -> N
     [
         (http_answer(b"<html>", status="502 Bad Gateway"), "no clear answer"),
         (http_answer(b"{}", status="429 Too Many Requests"), "come again later"),
+        (http_answer(b"<html>", status="405 Method Not Allowed"), "gives no reason"),
     ],
 )
 def test_what_is_no_answer_to_the_question_leaves_it_open(answer: bytes, words: str) -> None:

@@ -111,8 +111,12 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_headers(outgoing: Outgoing) -> dict[str, str]:
-    """The message's own headers in a fixed order, and ours, by which a person finds the send in a mailbox."""
-    return {**dict(sorted(outgoing.message.headers.items())), "X-Send-Id": str(outgoing.send_id)}
+    """The message's own headers in a fixed order, and ours, by which a person finds the send in a mailbox.
+
+    One without a value says nothing, and some providers refuse it, so it stays out.
+    """
+    said = {name: value for name, value in sorted(outgoing.message.headers.items()) if value}
+    return said | {"X-Send-Id": str(outgoing.send_id)}
 
 
 def split_mailbox(text: str) -> tuple[str, str]:

@@ -155,7 +155,7 @@ def request_body(outgoing: Outgoing) -> bytes:
         "from": _parsed(message.sender),
         "reply_to": message.reply_to and _parsed(message.reply_to),
         "subject": message.subject,
-        "content": [{"type": kind, "value": value} for kind, value in content if value is not None],
+        "content": [{"type": kind, "value": value} for kind, value in content if value],  # an empty one is refused
         "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
     }
     return json_bytes(given(fields))

@@ -108,6 +108,6 @@ def _with_faults(faults: str) -> Config:
 def _say_where(running: Simulator, *, as_json: bool) -> None:
     where = {"http_url": running.http_url, "smtp_host": running.smtp_host, "smtp_port": running.smtp_port}
     if as_json:
-        click.echo(json.dumps(where | {"webhook_secret": running.webhook_secret}))
+        click.echo(json.dumps(where))
     else:
         click.echo(f"HTTP API and mailbox: {running.http_url}   SMTP: {running.smtp_host}:{running.smtp_port}")

@@ -97,6 +97,32 @@ def test_a_message_is_accepted_once_under_the_id_that_the_provider_tells(played:
     assert row.protocol == played.name
 
 
+ORDINARY: dict[str, dict[str, Any]] = {
+    "html alone": {"text": None, "html": "<p>Thanks.</p>"},
+    "an empty text beside html": {"text": "", "html": "<p>Thanks.</p>"},
+    "an empty html beside text": {"html": ""},
+    "a company with a comma": {"sender": "Müller, Söhne & Co. <shop@example.com>", "name": "Ada, Countess"},
+    "quotes in names": {"sender": '"The \\"best\\" shop" <shop@example.com>', "name": 'Ada "the first"'},
+    "an international domain": {"address": "ada@bücher.example", "sender": "shop@bücher.example"},
+    "letters of all kinds": {"subject": "Ihre Rechnung über 5 € ✉", "text": "Grüße ✉\n.\nbis bald", "name": "Дарья"},
+    "a plus and a quote": {"address": "o'ada+shop@example.com"},
+    "headers": {"headers": {"X-Order": "84721", "List-Unsubscribe": "<https://shop.example/u?a=1&b=2>", "X-Word": "ü"}},
+    "a long header": {"headers": {"X-Long": "word " * 150}},
+    "a header that is empty": {"headers": {"X-Empty": ""}},
+    "a reply-to with a name": {"reply_to": "Help, please <help@example.com>"},
+}
+
+
+@played_by_all
+def test_no_provider_refuses_an_ordinary_message(played: Played, start: Start) -> None:
+    simulator = start(played)
+    found = {}
+    for what, fields in ORDINARY.items():
+        message = replace(outgoing(**fields), send_id=uuid5(NAMESPACE_URL, what))
+        found[what] = in_a_word(submit(played, simulator, message))
+    assert found == dict.fromkeys(ORDINARY, "accepted")
+
+
 @played_by_all
 def test_each_documented_error_means_what_the_documents_say(played: Played, start: Start) -> None:
     simulator = start(played)

@@ -218,6 +218,18 @@ def test_a_file_of_settings_counts_where_no_option_is_given(launch: Callable[...
     assert client.call("GET", "/_control/books").json["summary"]["messages"] == 2, "the file goes before the default"
 
 
+def test_it_speaks_the_api_of_the_provider_that_is_asked_for(launch: Callable[..., Any], tmp_path: Path) -> None:
+    file = _faults(tmp_path, {"error": "maintenance", "webhooks": {"secret": "hook:password"}})
+    _, where = launch("--provider", "postmark", "--faults", file)
+    client = Client(At(where))
+    assert client.call("POST", "/email", {}).json["ErrorCode"] == 10, "no server token"
+    email = {"From": "a@example.test", "To": "b@example.test", "TextBody": "Hi"}
+    refused = client.call("POST", "/email", email, headers={"x-postmark-server-token": "t"})
+    assert (refused.status, refused.json["ErrorCode"]) == (503, 100)
+    assert client.call("GET", "/_control/webhook-secret").json == {"secret": "hook:password"}
+    assert client.call("POST", "/_control/config", {"error": "of another provider"}).status == 400
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_politely_and_says_nothing_about_addresses(launch: Callable[..., Any], number: signal.Signals) -> None:
     process, where = launch("--faults", "light", "--provider-keys", "ignored")
@@ -235,6 +247,7 @@ def test_it_stops_politely_and_says_nothing_about_addresses(launch: Callable[...
         (["--faults", "nowhere.json"], "nowhere.json"),
         (["--webhook-secret", "plain"], "whsec_"),
         (["--provider-keys", "maybe"], "honoured"),
+        (["--provider", "nobody"], "sendgrid"),
     ],
 )
 def test_a_wrong_option_is_told_in_one_line(options: list[str], word: str) -> None:

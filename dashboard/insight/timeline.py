@@ -50,7 +50,7 @@ class Entry:
 def timeline(trace: Trace) -> list[Entry]:
     """The entries of a trace, oldest first."""
     order = list(Lane)
-    found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_late_facts(trace)]
+    found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_cancels(trace), *_late_facts(trace)]
     found += [_duplicate(trace, duplicate) for duplicate in trace.duplicates]
     found += [entry for attempt in trace.attempts for entry in _attempt(trace, attempt)]
     found += [_move(trace, move) for move in trace.moves if not _told_otherwise(trace, move)]
@@ -257,6 +257,19 @@ def _decisions(trace: Trace) -> Iterator[Entry]:
             detail=decision.reason,
             evidence=f"decision {decision.id}",
         )
+
+
+def _cancels(trace: Trace) -> Iterator[Entry]:
+    for asked in trace.cancels:
+        yield Entry(
+            at=asked.at,
+            lane=Lane.PERSON,
+            what="Asked to cancel it: too late" if asked.too_late
+            else "Asked to cancel it while its call is running: too late if that is taken",
+            who=asked.person or "",
+            detail=asked.reason or "",
+            evidence=f"audit {asked.id}",
+        )  # fmt: skip
 
 
 # ── hearing ──────────────────────────────────────────────────────────────────────────────────────────────────────────

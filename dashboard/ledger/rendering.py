@@ -19,6 +19,9 @@ from dashboard.ledger.bounded import Bounded, budget
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
 
+LONGEST_KEPT = 100_000
+"""Characters of a text that is kept for the next message: hundreds are kept, and a request may hold millions."""
+
 _TEXT = Bounded(undefined=StrictUndefined, autoescape=False)
 _HTML = Bounded(undefined=StrictUndefined, autoescape=True)
 
@@ -40,8 +43,8 @@ def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
         if not _MARK.search(source):
             text = _as_templates_do(source)
         else:
-            with budget():
-                text = _renderer(source, html)(variables)
+            renderer = _renderer if len(source) <= LONGEST_KEPT else _renderer.__wrapped__
+            text = renderer(source, html)(variables)
     except CannotRender:
         raise
     except TemplateError as error:
@@ -78,7 +81,8 @@ def _renderer(source: str, html: bool) -> Render:
             part.data.replace("%", "%%") if isinstance(part, nodes.TemplateData) else "%s" for part in parts
         )
         return functools.partial(_fill, pattern, names, escape if html else str)
-    return functools.partial(_run, environment.from_string(parsed))
+    with budget():  # what is constant is worked out here
+        return functools.partial(_run, environment.from_string(parsed))
 
 
 def _parts(template: nodes.Template) -> list[nodes.Node]:
@@ -94,13 +98,13 @@ def _is_plain_name(part: nodes.Node) -> bool:
 
 
 def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], variables: Mapping[str, Any]) -> str:
-    left = MAX_RENDERED - len(pattern)
+    left = MAX_RENDERED
     try:
         values = []
         for name in names:
             values.append(shown(variables[name]))
             left -= len(values[-1])
-            if left < -2 * len(names):  # a mark of the pattern is no text of it
+            if left < 0:
                 raise _too_large()
         return pattern % tuple(values)
     except KeyError as missing:
@@ -110,4 +114,5 @@ def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], var
 def _run(template: Template, variables: Mapping[str, Any]) -> str:
     # What ``render`` does, without copying the environment's globals into a chain of maps for each message.
     context = template.new_context({**template.environment.globals, **variables}, shared=True)
-    return template.environment.concat(template.root_render_func(context))
+    with budget():
+        return template.environment.concat(template.root_render_func(context))

@@ -100,6 +100,17 @@ def read_request(
     )
 
 
+def read_outbox_text(text: str, *, workspace_id: UUID, source: str, asked_at: datetime, outbox_id: UUID) -> Request:
+    """Read what stood in the outbox. Raises :class:`BadRequest`."""
+    if len(text) > MAX_REQUEST:  # put in past ``enqueue``, which refuses it
+        raise BadRequest("request", f"has {len(text)} characters; at most {MAX_REQUEST} are taken")
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadRequest("request", "holds a number, or a depth, that cannot be read") from None
+    return read_request(raw, workspace_id=workspace_id, source=source, asked_at=asked_at, outbox_id=outbox_id)
+
+
 def read_caller_request(raw: object, *, workspace_id: UUID, fingerprint: bytes, asked_at: datetime) -> Request:
     """Check a request of somebody who makes the provider call himself: without a message, and perhaps an address.
 

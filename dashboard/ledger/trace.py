@@ -250,6 +250,17 @@ class DecisionMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAsked:
+    """Somebody asked to cancel it while its call was running, or, ``too_late``, after its end. ``id``: in the audit."""
+
+    id: int
+    at: datetime
+    person: str | None
+    reason: str | None
+    too_late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """A process that claimed, tried or met this send."""
 
@@ -314,6 +325,7 @@ class Trace:
     second_ids: list[SecondId]
     holds: list[Hold]
     decisions: list[DecisionMade]
+    cancels: list[CancelAsked]
     workers: dict[UUID, Worker]
     suppressions: list[SuppressionRule]
     neighbours: list[Neighbour]
@@ -406,6 +418,7 @@ def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID) -> Tra
         second_ids = _query(connection, class_row(SecondId), "second_ids", bind)
         holds = _query(connection, class_row(Hold), "holds", bind)
         decisions = _query(connection, class_row(DecisionMade), "decisions", bind)
+        cancels = _query(connection, class_row(CancelAsked), "cancels", bind)
         workers = _query(connection, class_row(Worker), "workers", bind)
         suppressions = _query(connection, class_row(SuppressionRule), "suppressions", bind)
         neighbours = _query(connection, class_row(Neighbour), "neighbours", {**bind, "limit": NEIGHBOURS})
@@ -425,6 +438,7 @@ def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID) -> Tra
         second_ids=second_ids.fetchall(),
         holds=holds.fetchall(),
         decisions=decisions.fetchall(),
+        cancels=cancels.fetchall(),
         workers={worker.id: worker for worker in workers},
         suppressions=suppressions.fetchall(),
         neighbours=neighbours.fetchall(),

@@ -32,14 +32,17 @@ class Vault:
     """Encrypts with the first key, decrypts with whichever was used."""
 
     def __init__(self, keys: Sequence[tuple[str, bytes]]) -> None:
-        """``keys``: (id, 32 bytes), the active one first. Raises ValueError without any."""
+        """``keys``: (id, 32 bytes), the active one first, the oldest last. Raises ValueError without any.
+
+        What is hashed is hashed under the oldest: hashes are compared, with those from before a rotation as well.
+        """
         if not keys:
             raise ValueError("at least one encryption key is needed")
         self._ciphers = {name.encode(): AESGCM(key) for name, key in keys}
         active = keys[0][0].encode()
         self._prefix = bytes([len(active)]) + active
         self._cipher = self._ciphers[active]
-        self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in keys]
+        self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in reversed(keys)]
         self._hash_key = hmac.digest(keys[-1][1], b"keyed hash", hashlib.sha256)
 
     def encrypt(self, plain: bytes, row: bytes) -> bytes:
@@ -62,7 +65,7 @@ class Vault:
             raise Unreadable("this text was not written for this row, or was changed") from None
 
     def lookup(self, address: str) -> bytes:
-        """The hash under which a new row files this address. Raises BadAddress."""
+        """The hash under which a row files this address, the same before and after a rotation. Raises BadAddress."""
         return address_lookup(address, self._lookup_keys[0])
 
     def lookups(self, address: str) -> list[bytes]:

@@ -100,6 +100,9 @@ class Rejected:
 
     scope: Scope | None = Scope.MESSAGE
     retryable: bool = False
+    key_in_use: bool = False
+    """Another call under our idempotency key is running. Only this one was not taken: that one may be a copy of it,
+    repeated by a client library or a proxy, so that to the ledger the send is in doubt."""
     retry_after_seconds: float | None = None
     error_code: str | None = None
     reason: str = ""

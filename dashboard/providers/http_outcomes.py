@@ -24,7 +24,8 @@ LONGEST_WAIT = 31 * 86_400.0
 class Ruling:
     """What one kind of answer means, and the document that says so."""
 
-    verdict: Literal["rejected", "retryable", "ambiguous"]
+    verdict: Literal["rejected", "retryable", "key_in_use", "ambiguous"]
+    """*key_in_use*: a call under our key is running; repeat it, but nobody knows what became of the first."""
     scope: Scope | None
     source: str
 
@@ -39,19 +40,22 @@ COMMON: Mapping[int, Ruling] = {
     402: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.3"),
     403: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.4"),
     404: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.5"),
-    408: Ruling("retryable", Scope.MESSAGE, f"{_RFC}.5.9: no complete request arrived"),
+    # Ours went out whole: whoever had no time may have waited for a server behind it, as gateways do.
+    408: Ruling("ambiguous", None, f"{_RFC}.5.9 speaks of a request that did not arrive"),
     409: Ruling("ambiguous", Scope.MESSAGE, "a conflict may be with our own first try"),
     421: Ruling("retryable", None, f"{_RFC}.5.20: the wrong server, it does nothing"),
     425: Ruling("retryable", None, "RFC 8470 §5.2: the server was unwilling to process it yet"),
     429: Ruling("retryable", Scope.ACCOUNT, "RFC 6585 §4"),
 }
 OTHER_4XX = Ruling("rejected", Scope.MESSAGE, f"{_RFC}.5: the client's error, the request was not carried out")
+REGISTERED_4XX = frozenset((*range(400, 418), *range(421, 427), 428, 429, 431, 451))
+"""IANA's list of status codes. What is not on it (420, 460, 499) is somebody's own, such as a proxy's that gave up."""
 DOUBT = Ruling("ambiguous", None, f"{_RFC}.6 and whatever is not documented")
 
 
 def ruling_of(status: int) -> Ruling:
     """The common ruling over a status that is not the documented success."""
-    return COMMON.get(status, OTHER_4XX if 400 <= status < 500 else DOUBT)
+    return COMMON.get(status, OTHER_4XX if status in REGISTERED_4XX else DOUBT)
 
 
 def call_once(
@@ -151,10 +155,12 @@ def judge_refusal(
         return Ambiguous(
             error_class=f"http_{answer.status}", reason=reason, error_code=error_code, request_id=request_id
         )
+    retryable = ruling.verdict != "rejected"
     return Rejected(
         scope=ruling.scope,
-        retryable=ruling.verdict == "retryable",
-        retry_after_seconds=retry_after(answer.headers, answer.received_at) if ruling.verdict == "retryable" else None,
+        retryable=retryable,
+        key_in_use=ruling.verdict == "key_in_use",
+        retry_after_seconds=retry_after(answer.headers, answer.received_at) if retryable else None,
         error_code=error_code,
         reason=reason,
         request_id=request_id,

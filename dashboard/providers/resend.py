@@ -83,7 +83,7 @@ NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
 
 ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in the body; any other: by the status
     (409, "concurrent_idempotent_requests"): Ruling(
-        "retryable", Scope.MESSAGE, "Idempotency keys: the first is running"
+        "key_in_use", Scope.MESSAGE, "Idempotency keys: the first is running"
     ),
     # The body differs from one that may have been sent. It is no proof that nothing was.
     (409, "invalid_idempotent_request"): Ruling("ambiguous", Scope.MESSAGE, "Idempotency keys; Errors"),

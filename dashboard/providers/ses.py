@@ -84,6 +84,7 @@ VALIDATED = "Successfully validated SNS topic"
 
 _MODEL = "SendEmail: errors"
 _RETRIES = "botocore: throttling errors"
+_PASSING = "botocore: transient errors"
 ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the error's type; any other: by the status
     (400, "AccountSuspendedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
     (400, "SendingPausedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
@@ -95,6 +96,8 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the error's type;
     (429, "TooManyRequestsException"): Ruling("retryable", Scope.ACCOUNT, _MODEL),
     (400, "Throttling"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
     (400, "ThrottlingException"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
+    # What botocore repeats as a passing failure of the service may have been carried out.
+    **{(400, code): Ruling("ambiguous", None, _PASSING) for code in ("RequestTimeout", "RequestTimeoutException")},
 }
 _BULK = "SendBulkEmail: BulkEmailStatus"
 ENTRIES: Mapping[str, Ruling] = {  # any other, and ``FAILED``, of which nothing is said: ambiguous

@@ -56,7 +56,7 @@ _KEYS = "developers.sparkpost.com, pull request 590"
 _CODES = "support-docs: extended error codes"
 RULINGS: Mapping[tuple[int, str], Ruling] = {  # by status and ``errors[0].code``; any other: by the status
     (409, "1600"): Ruling("ambiguous", Scope.MESSAGE, f"{_KEYS}: a request with the key was taken"),
-    (409, "1601"): Ruling("retryable", Scope.MESSAGE, f"{_KEYS}: the first request with the key is running"),
+    (409, "1601"): Ruling("key_in_use", Scope.MESSAGE, f"{_KEYS}: the first request with the key is running"),
     (400, "1602"): Ruling("rejected", Scope.MESSAGE, f"{_KEYS}: the key cannot be one"),
     (400, "1502"): Ruling("retryable", Scope.ACCOUNT, f"{_CODES}: server resources unavailable, retry later"),
     (400, "7000"): Ruling("rejected", Scope.ACCOUNT, f"{_CODES}: sending domain blacklisted"),

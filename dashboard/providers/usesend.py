@@ -73,7 +73,7 @@ BOUNCES: Mapping[str, BounceClass] = {"Permanent": "hard", "Transient": "soft"} 
 NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
 """Bounce sub-types of an address that was not even tried."""
 
-IN_PROGRESS = Ruling("retryable", Scope.MESSAGE, "idempotency-service.ts: the first request with the key is running")
+IN_PROGRESS = Ruling("key_in_use", Scope.MESSAGE, "idempotency-service.ts: the first request with the key is running")
 OTHER_PAYLOAD = Ruling("ambiguous", Scope.MESSAGE, "idempotency-service.ts: a request with the key was taken")
 """Both are 409 NOT_UNIQUE; only the words tell them apart. In doubt it is this one: it proves no refusal."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flask import Flask, request, url_for
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dashboard.insight.wording import because, in_zone, provider
 
@@ -36,6 +36,7 @@ def install(app: Flask) -> None:
         because,
         provider,
         breakable,
+        coded,
     ):
         app.jinja_env.filters[shape.__name__] = shape
     app.jinja_env.globals.update(asset=asset, icon=icon, viewer_zone=viewer_zone)
@@ -78,6 +79,11 @@ def breakable(text: object, behind: str = ":/") -> Markup:
     """A key or another name that breaks, where it must, behind these separators and not within a word."""
     parts = re.split(f"(?<=[{re.escape(behind)}])(?=[^{re.escape(behind)}])", str(text))
     return Markup("<wbr>").join(parts)  # which escapes each part
+
+
+def coded(text: str) -> Markup:
+    """A sentence whose names in backticks are set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
 
 
 def duration(span: timedelta | float | None) -> str:

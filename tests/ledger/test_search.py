@@ -272,7 +272,7 @@ def test_no_search_reads_a_hot_table_from_end_to_end(full: Factory, text: str) -
 
 TRACE_PARTS = (
     "send", "stream", "account", "attempts", "duplicates", "moves", "events", "second_ids", "holds", "decisions",
-    "workers", "suppressions", "neighbours",
+    "cancels", "workers", "suppressions", "neighbours",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -122,3 +123,13 @@ def test_a_long_but_honest_template_is_rendered() -> None:
         "{{ items|map(attribute='name')|join(', ')|wordwrap(70) }}{{ '-' * 70 }}"
     )
     assert render(source, {"items": items}, html=True) == _as_the_sandbox_does(source, {"items": items}, True)
+
+
+def test_long_texts_do_not_stay_in_memory() -> None:
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(20):
+        render(f"{{{{ word }}}} {number} {'x' * 1_000_000}", {"word": "a"}, html=False)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 5_000_000

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 from psycopg.types.json import Jsonb
-from werkzeug.serving import make_server
 
 from dashboard.identity import send_id
 from dashboard.insight.timeline import timeline
@@ -25,10 +24,11 @@ from dashboard.simulator import Config, Simulator
 from dashboard.web import create_app
 from dashboard.worker.process import LOOPS, Worker
 from tests.crew import until, violations
+from tests.flow.town import SECRET
 from tests.place import KEYS, Place
 from tests.providers.dialects import PLAYED, Played
+from tests.serving import served
 
-SECRET = "a secret of the tests, of no use to anybody"
 NEVER = 1e9
 """A look-up that shows nothing for so many milliseconds shows nothing at all."""
 
@@ -119,19 +119,12 @@ class Desk:
         """The web on a socket; the provider's events go there."""
         settings = Settings(database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS)
         app = create_app(settings, self.place.database, self.place.vault)
-        server = make_server("127.0.0.1", 0, app, threaded=True)
-        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        serving.start()
-        url = f"http://127.0.0.1:{server.server_port}/webhooks/{self.account}"
-        self.tell(webhook_url=url)
-        self.simulator.configure(webhooks={"url": url, "delay_ms": 1.0})
-        try:
+        with served(app) as base:
+            url = f"{base}/webhooks/{self.account}"
+            self.tell(webhook_url=url)
+            self.simulator.configure(webhooks={"url": url, "delay_ms": 1.0})
             yield
-        finally:
             self.simulator.configure(webhooks={"url": None})
-            server.shutdown()
-            serving.join()
-            server.server_close()
 
     def tell(self, **more: str) -> None:
         """Save the account, with more settings than it needs to send."""

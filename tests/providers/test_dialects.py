@@ -4,7 +4,6 @@ and read for what it is."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -23,7 +22,7 @@ from dashboard.simulator.dialect import Reaction
 from dashboard.simulator.events import Fact
 from tests.providers.dialects import PLAYED, Played, in_a_word
 from tests.providers.rig import SEND_ID, outgoing
-from tests.simulator.client import Arrival, Receiver, endpoint
+from tests.simulator.client import Arrival, Receiver, listening
 
 SHORT = 0.3
 """Seconds after which a call to somebody who never answers has timed out."""
@@ -50,14 +49,8 @@ def start() -> Iterator[Callable[..., Simulator]]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    receiver = Receiver(answer=lambda _: 200)
-    server = endpoint(receiver)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(Receiver(answer=lambda _: 200)) as receiver:
+        yield receiver
 
 
 Start = Callable[..., Simulator]

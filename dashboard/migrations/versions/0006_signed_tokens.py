@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:

@@ -315,6 +315,14 @@ class Channel(Protocol):
         """Hand over one message. Never raises for what a network or a provider may do; never repeats by itself."""
         ...
 
+    def try_out(self) -> Outcome:
+        """Make the call of a send that has no sender, no recipient and no content, which nobody can take.
+
+        A refusal of the message, or NeverWritten, says that the account may send; what else comes of it would meet
+        every send. Never raises, like :meth:`submit`.
+        """
+        ...
+
     def close(self) -> None:
         """Drop idle connections."""
         ...

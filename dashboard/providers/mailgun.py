@@ -36,8 +36,16 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import call_once, judge_by_table, judge_result, listed, readable, unreadable
+from dashboard.providers.http import NO_DEADLINE, HttpClient
+from dashboard.providers.http_outcomes import (
+    call_once,
+    judge_by_table,
+    judge_result,
+    listed,
+    outcome_of,
+    readable,
+    unreadable,
+)
 from dashboard.providers.json_api import basic
 from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
@@ -95,6 +103,12 @@ class MailgunChannel:
             ),
             judge=judge,
         )
+
+    def try_out(self) -> Outcome:
+        """The same POST, without a message."""
+        headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
+        result = self.client.post(f"{self.domain}/messages", headers=headers, body=b"", submit_by=NO_DEADLINE)
+        return outcome_of(result, judge)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /v3/<domain>/events``, by recipient and time ("Events"); our id is no filter, but it is shown."""

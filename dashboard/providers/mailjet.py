@@ -191,7 +191,7 @@ class Mailjet:
         headers = {"Authorization": basic(user, password)}
         return open_json_channel(
             settings, keys=("api_key", "secret_key"), base_url=BASE_URL, request_timeout=request_timeout,
-            path="/v3.1/send", headers=lambda _: headers, fields=fields_of, judge=judge,
+            path="/v3.1/send", headers=lambda _: headers, fields=fields_of, judge=judge, nothing={"Messages": []},
         )  # fmt: skip
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:

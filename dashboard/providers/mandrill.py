@@ -243,7 +243,7 @@ class Mandrill:
         return open_json_channel(
             settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout,
             path="/api/1.0/messages/send.json", headers=lambda _: {},
-            fields=lambda outgoing: fields_of(outgoing, key=key), judge=judge,
+            fields=lambda outgoing: fields_of(outgoing, key=key), judge=judge, nothing={"key": key, "message": {}},
         )  # fmt: skip
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:

@@ -42,6 +42,7 @@ from dashboard.providers.http_outcomes import (
     judge_result,
     listed,
     object_of,
+    outcome_of,
     readable,
     unreadable,
 )
@@ -117,6 +118,11 @@ class SendGridChannel:
             ),
             judge=judge,
         )
+
+    def try_out(self) -> Outcome:
+        """The same POST, without a message."""
+        result = self.client.post("/v3/mail/send", headers=self._headers(), body=b"{}", submit_by=NO_DEADLINE)
+        return outcome_of(result, judge)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``POST /v3/logs``, by recipient and time, then ``GET /v3/logs/<id>``, which shows our id ("Email Logs")."""

@@ -16,6 +16,7 @@ import pytest
 from dashboard.lifecycle import EventType
 from dashboard.providers import provider, read_webhook
 from dashboard.providers.base import Accepted, Ambiguous, LooksUp, Outcome, Outgoing, ProviderEvent, Question, Rejected
+from dashboard.providers.checking import check_credentials, check_events
 from dashboard.simulator import DIALECTS, Config, Simulator
 from dashboard.simulator.dialect import Reaction
 from dashboard.simulator.events import Fact
@@ -183,6 +184,32 @@ def test_where_nobody_listens_nothing_was_taken(played: Played, start: Start) ->
     simulator = start(played)
     simulator.refuse_connections()
     assert in_a_word(submit(played, simulator)) == "nobody, later"
+
+
+@played_by_all
+def test_an_account_is_tried_out_without_anything_that_could_be_taken(played: Played, start: Start) -> None:
+    simulator = start(played)
+    chosen, account = provider(played.name), played.account(simulator)
+    assert check_credentials(chosen, account, request_timeout=10.0).verdict == "good"
+    refused = check_credentials(chosen, account | dict(played.wrong), request_timeout=10.0)
+    assert refused.verdict == "wrong"
+    assert "refuses this account" in refused.words
+    assert all(secret not in refused.words for secret in played.wrong.values())
+    simulator.refuse_connections()
+    away = check_credentials(chosen, account, request_timeout=10.0)
+    assert (away.verdict, "is not reached" in away.words) == ("wrong", True)
+    assert simulator.books == []
+
+
+@played_by_all
+def test_an_account_that_could_verify_no_event_is_told_so(played: Played, start: Start) -> None:
+    chosen, account = provider(played.name), played.account(start(played))
+    url, now = "https://mail.example.com/webhooks/one", datetime.now(UTC)
+    assert check_events(chosen, account, url=url, now=now).verdict == "good"
+    bare = {
+        name: value for name, value in account.items() if name in {s.name for s in chosen.settings if not s.for_events}
+    }
+    assert check_events(chosen, bare, url=url, now=now).verdict == "wrong"
 
 
 # ── many calls ───────────────────────────────────────────────────────────────────────────────────────────────────────

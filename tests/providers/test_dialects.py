@@ -26,6 +26,7 @@ from tests.simulator.client import Arrival, Receiver, listening
 
 SHORT = 0.3
 """Seconds after which a call to somebody who never answers has timed out."""
+PATIENCE = 60.0
 LARGE = "x" * (4 << 20)
 """More than the buffers of a connection hold."""
 
@@ -57,7 +58,7 @@ Start = Callable[..., Simulator]
 
 
 def submit(
-    played: Played, simulator: Simulator, message: Outgoing | None = None, *, timeout: float = 10.0, **settings: str
+    played: Played, simulator: Simulator, message: Outgoing | None = None, *, timeout: float = PATIENCE, **settings: str
 ) -> Outcome:
     """One call through the adapter, as an account with these settings changed."""
     account = played.account(simulator) | settings
@@ -164,9 +165,10 @@ def test_a_call_without_a_readable_answer_is_in_doubt(
     played: Played, start: Start, fault: str, taken: int, error_class: str
 ) -> None:
     simulator = start(played, http={fault: 1.0})
-    outcome = submit(played, simulator, timeout=SHORT if "timeout" in fault else 10.0)
+    outcome = submit(played, simulator, timeout=SHORT if "timeout" in fault else PATIENCE)
     assert isinstance(outcome, Ambiguous), outcome
     assert outcome.error_class == error_class
+    assert simulator.wait_taken(taken, PATIENCE), "it may take it after the caller went away"
     assert len(simulator.books) == taken
 
 
@@ -190,13 +192,13 @@ def test_where_nobody_listens_nothing_was_taken(played: Played, start: Start) ->
 def test_an_account_is_tried_out_without_anything_that_could_be_taken(played: Played, start: Start) -> None:
     simulator = start(played)
     chosen, account = provider(played.name), played.account(simulator)
-    assert check_credentials(chosen, account, request_timeout=10.0).verdict == "good"
-    refused = check_credentials(chosen, account | dict(played.wrong), request_timeout=10.0)
+    assert check_credentials(chosen, account, request_timeout=PATIENCE).verdict == "good"
+    refused = check_credentials(chosen, account | dict(played.wrong), request_timeout=PATIENCE)
     assert refused.verdict == "wrong"
     assert "refuses this account" in refused.words
     assert all(secret not in refused.words for secret in played.wrong.values())
     simulator.refuse_connections()
-    away = check_credentials(chosen, account, request_timeout=10.0)
+    away = check_credentials(chosen, account, request_timeout=PATIENCE)
     assert (away.verdict, "is not reached" in away.words) == ("wrong", True)
     assert simulator.books == []
 
@@ -221,7 +223,7 @@ def test_accepted_is_in_the_books_and_a_definite_no_is_not(played: Played, start
     simulator = start(played, seed=11, http=faults)
     sends = [uuid5(NAMESPACE_URL, f"send {number}") for number in range(40)]
     account = played.account(simulator)
-    with closing(provider(played.name).open_channel(account, request_timeout=10.0)) as channel:
+    with closing(provider(played.name).open_channel(account, request_timeout=PATIENCE)) as channel:
         outcomes = {send: in_a_word(channel.submit(replace(outgoing(), send_id=send))) for send in sends}
     taken = [row.send_id for row in simulator.books]
     assert set(outcomes.values()) == {"accepted", "doubt", "account, later"}
@@ -267,7 +269,7 @@ def test_what_happens_to_a_message_is_told_authentically_and_read_for_what_it_is
         assert isinstance(outcome, Accepted)
         ids[str(message.send_id)] = (word, outcome.provider_message_id)
     simulator.flush()
-    assert simulator.wait_idle()
+    assert simulator.wait_idle(PATIENCE)
     read_all = [event for arrival in receiver.arrivals for event in read(played, simulator, arrival, receiver.url)]
     for send_id, (word, message_id) in ids.items():
         events = [event for event in read_all if message_id == event.provider_message_id]
@@ -295,7 +297,7 @@ def test_an_event_that_was_not_stored_comes_again_and_is_still_authentic(
     trouble = provider(played.name).capabilities(played.account(simulator)).come_again
     receiver.answer = lambda number: trouble if number == 1 else 200
     submit(played, simulator, outgoing(address="bounce+ada@example.com"))
-    assert simulator.wait_idle()
+    assert simulator.wait_idle(PATIENCE)
     told = 1 if "sent" in played.untold else 2
     assert len(receiver.arrivals) == told + 1
     events = [event for arrival in receiver.arrivals for event in read(played, simulator, arrival, receiver.url)]
@@ -320,7 +322,7 @@ def test_only_what_is_not_authentic_may_be_answered_with_401(played: Played) -> 
 def test_an_unanswered_call_can_be_asked_about_where_the_provider_shows_our_id(played: Played, start: Start) -> None:
     simulator = start(played, look_up_delay_ms=60_000.0)
     account = played.account(simulator)
-    with closing(provider(played.name).open_channel(account, request_timeout=10.0)) as channel:
+    with closing(provider(played.name).open_channel(account, request_timeout=PATIENCE)) as channel:
         assert isinstance(channel, LooksUp) == ("look-up" in played.evidence)
         if not isinstance(channel, LooksUp):
             return

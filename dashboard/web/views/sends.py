@@ -13,8 +13,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard.ledger import audit
 from dashboard.ledger.database import Database
+from dashboard.ledger.listing import Cursor, Page, SendFilter, list_sends
 from dashboard.ledger.metrics import read_streams
-from dashboard.ledger.search import Cursor, Page, SendFilter, list_sends
 from dashboard.ledger.tables import Role
 from dashboard.lifecycle import State, Verdict
 from dashboard.web import args

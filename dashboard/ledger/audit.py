@@ -38,7 +38,6 @@ class Action(StrEnum):
     DISABLE_USER = "disable_user"
     ADD_TOKEN = "add_token"
     REVOKE_TOKEN = "revoke_token"
-    SET_RIGHTS = "set_rights"
     ADD_WORKSPACE = "add_workspace"
     SET_WORKSPACE = "set_workspace"
     ADD_ACCOUNT = "add_account"

@@ -22,6 +22,8 @@ class Action(StrEnum):
     VIEW_MESSAGE = "view_message"
     VIEW_RAW_EVENT = "view_raw_event"
     EXPORT_SENDS = "export_sends"
+    INVESTIGATE = "investigate"  # a complaint: what was sent to a person, and what became of it
+    SET_REPLY = "set_reply"
     HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"

@@ -27,6 +27,8 @@ class Action(StrEnum):
     REMOVE_NOTE = "remove_note"
     SAVE_VIEW = "save_view"
     REMOVE_VIEW = "remove_view"
+    INVESTIGATE = "investigate"  # a complaint: what was sent to a person, and what became of it
+    SET_REPLY = "set_reply"
     HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"

@@ -604,6 +604,7 @@ unmatched = Table(
     Index("unmatched_by_send", "send_id"),
     Index("unmatched_by_message_id", "provider_message_id"),
     Index("unmatched_by_event_id", "event_id"),
+    Index("unmatched_by_recipient", "workspace_id", "recipient", "occurred_at"),
 )
 
 suppressions = Table(
@@ -727,6 +728,32 @@ lookups = Table(
     Column("query", LargeBinary, nullable=False),
     Column("at", Time, nullable=False, server_default=NOW),
     Index(None, "user_id", "at"),
+)
+
+investigations = Table(
+    # What somebody asked about a complaint, encrypted, behind an opaque link. It is judged anew whenever it is opened.
+    "investigations",
+    metadata,
+    Column("id", Exact, primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("user_id", Uuid, nullable=False),
+    Column("question", LargeBinary, nullable=False),
+    Column("at", Time, nullable=False, server_default=NOW),
+    Index(None, "user_id", "at"),
+)
+
+replies = Table(
+    # How a workspace words the reply to a complaint, by its cause. Without a row the wording of ``insight/replies.py``.
+    "replies",
+    metadata,
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("cause", Exact, nullable=False),
+    Column("language", Exact, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("changed_at", Time, nullable=False, server_default=NOW),
+    PrimaryKeyConstraint("workspace_id", "cause", "language"),
+    CheckConstraint("length(trim(text)) > 0", name="text_given"),
 )
 
 

@@ -137,7 +137,11 @@ TRACE_PARTS = (
 
 @pytest.mark.parametrize("part", TRACE_PARTS)
 def test_no_part_of_a_trace_reads_a_hot_table_from_end_to_end(full: Factory, part: str) -> None:
-    bind = {"workspace_id": full.workspace, "send_id": _a_send(full), "limit": 50, "cap": 100}
+    send = _a_send(full)
+    bind = {
+        "workspace_id": full.workspace, "send_id": send, "workspace_ids": [full.workspace, uuid4()],
+        "send_ids": [send, uuid4()], "limit": 50, "cap": 100,
+    }  # fmt: skip
     assert scanned(full, statement(f"read_trace_{part}"), bind) == set()
     assert pages(full, statement(f"read_trace_{part}"), bind) < MOST_PAGES
 

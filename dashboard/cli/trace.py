@@ -10,7 +10,8 @@ import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.options import example, json_option, workspace_option
-from dashboard.insight.timeline import Entry, timeline
+from dashboard.insight.folding import Entry
+from dashboard.insight.timeline import timeline
 from dashboard.insight.verdict import verdict
 from dashboard.ledger.access import Refused, find_workspace
 from dashboard.ledger.database import Connection, Database, database_now

@@ -18,6 +18,7 @@ SHORTEST = 4
 """Characters: of shorter ones everything is a slip of everything."""
 
 _ALPHABETS = (digits, ascii_lowercase, ascii_uppercase, SEPARATORS)
+_OF_HEX = ("0123456789abcdef", "-")
 
 
 def spellings(text: str) -> list[str]:
@@ -27,8 +28,10 @@ def spellings(text: str) -> list[str]:
     found = {text.lower(), text.upper(), text.lstrip("#").strip(), "".join(text.split())}
     found |= {"_".join(text.split()), "-".join(text.split())}
     found |= _shorter(text) | _swapped(text)
+    alphabets = _OF_HEX if set(text) <= set("".join(_OF_HEX)) else _ALPHABETS
     for i, character in enumerate(text):
-        alphabet = _alphabet(character)
+        # What a slip puts in the place of a character is one of its own kind.
+        alphabet = next((one for one in alphabets if character in one), "")
         found |= {text[:i] + other + text[i + 1 :] for other in alphabet}
         found |= {text[:i] + other + text[i:] for other in alphabet}
         found |= {text[: i + 1] + other + text[i + 1 :] for other in alphabet}
@@ -54,11 +57,6 @@ def _shorter(text: str) -> set[str]:
 
 def _swapped(text: str) -> set[str]:
     return {text[:i] + text[i + 1] + text[i] + text[i + 2 :] for i in range(len(text) - 1)}
-
-
-def _alphabet(character: str) -> str:
-    """What a slip puts in the place of a character: one of its own kind."""
-    return next((alphabet for alphabet in _ALPHABETS if character in alphabet), "")
 
 
 def _is_address(text: str) -> bool:

@@ -122,17 +122,21 @@ def _one(entries: Sequence[Entry]) -> Entry:
         return first
     return replace(
         first,
-        who=_common({entry.who for entry in entries}),
-        detail=_common({entry.detail for entry in entries}),
+        who=_common({entry.who for entry in entries}, _MAKERS.get(first.lane, "workers")),
+        detail=_common({entry.detail for entry in entries}, "different details"),
         count=sum(entry.count for entry in entries),
         until=max(entry.end for entry in entries),
         folded=tuple(entries),
     )
 
 
-def _common(texts: set[str]) -> str:
-    """What they all say, or how many differ."""
-    return next(iter(texts)) if len(texts) == 1 else f"{len(texts)} different ones"
+_MAKERS = {Lane.DELIVERY: "triggers", Lane.EVENT: "providers"}
+"""Who makes what comes again and again; the rest is made by workers."""
+
+
+def _common(texts: set[str], words: str) -> str:
+    """What they all say, or how many they are."""
+    return next(iter(texts)) if len(texts) == 1 else f"{len(texts)} {words}"
 
 
 def silences(entries: Sequence[Entry], now: datetime | None = None) -> Iterator[timedelta | None]:

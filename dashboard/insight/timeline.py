@@ -52,7 +52,8 @@ def _left_out(trace: Trace) -> Iterator[Entry]:
         if left_out and len(times) > 1:
             before, after = times[len(times) // 2 - 1 : len(times) // 2 + 1]
             yield Entry(
-                at=before, until=after, lane=lane, what=f"{left_out:,} more {word} until then", left_out=word,
+                at=before, until=after, lane=lane, what=f"{left_out:,} more {word} from then on", left_out=word,
+                placed_at=before + timedelta(microseconds=1),
             )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from dashboard.identity import BadAddress, normal_address
 
 SEPARATORS = "-_:./ "
+LOST = "_-:"
+"""Separators that are forgotten anywhere."""
 LONGEST = 40
 """Characters: longer ids are pasted, not typed."""
 SHORTEST = 4
@@ -33,7 +35,7 @@ def spellings(text: str) -> list[str]:
         # What a slip puts in the place of a character is one of its own kind.
         alphabet = next((one for one in alphabets if character in one), "")
         found |= {text[:i] + other + text[i + 1 :] for other in alphabet}
-        found |= {text[:i] + other + text[i:] for other in alphabet}
+        found |= {text[:i] + other + text[i:] for other in alphabet + LOST}
         found |= {text[: i + 1] + other + text[i + 1 :] for other in alphabet}
     return sorted(found - {text, ""})
 

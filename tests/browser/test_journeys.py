@@ -262,10 +262,9 @@ def test_filters_are_saved_for_the_team_without_leaving_the_list(house: House, v
 
 def test_what_is_folded_stays_unfolded_while_the_page_is_live(house: House, visit: Open) -> None:
     send = house.factory.unknown()
+    met = {"verdict": "in_progress", "state_met": "unknown"}
     for number in range(9):
-        house.factory.duplicate(
-            send, when=40 + number, trigger_id=f"evt_{number}", verdict="in_progress", state_met="unknown"
-        )
+        house.factory.duplicate(send, when=40 + number, trigger_id=f"evt_{number}", **met)
     house.commit()
     window = visit()
     page = window.page

@@ -11,7 +11,7 @@ from itertools import combinations
 from uuid import UUID
 
 from dashboard.insight.judging import Cause, Sureness, Verdict, acceptance_proof, proving_events, unanswered
-from dashboard.insight.verdict import verdict
+from dashboard.insight.verdict import judged
 from dashboard.insight.wording import at, reference
 from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
 from dashboard.ledger.trace import Attempt, Trace
@@ -139,8 +139,8 @@ class Case:
 
     @cached_property
     def verdicts(self) -> dict[UUID, Verdict]:
-        """What became of each send, as its own page tells it."""
-        return {trace.send.id: verdict(trace, self.now) for trace in self.evidence.traces}
+        """What became of each send, as its own page tells it; sentences are without their full stops."""
+        return {trace.send.id: judged(trace, self.now) for trace in self.evidence.traces}
 
     def with_cause(self, *causes: Cause) -> list[Trace]:
         """The sends that are meant of which one of these is told, the nearest to the time first."""
@@ -291,9 +291,23 @@ def beside(row: WaitingRequest | UnreadableRequest | Stray) -> Proof:
     return Proof(None, f"{kinds[type(row)]} {row.id}")
 
 
+_OWN_WORDS = (
+    "Accepted",
+    "Cancelled",
+    "Claimed",
+    "Failed",
+    "Held",
+    "Scheduled",
+    "Suppressed",
+    "The",
+    "Unknown",
+    "Waits",
+)
+
+
 def uncapitalised(sentence: str) -> str:
-    """A sentence as the end of another one."""
-    return f"{sentence[:1].lower()}{sentence[1:]}".removesuffix(".")
+    """A sentence of a verdict as the end of another one; a name at its beginning stays as it is."""
+    return f"{sentence[:1].lower()}{sentence[1:]}" if sentence.startswith(_OWN_WORDS) else sentence
 
 
 def when(**times: datetime | None) -> dict[str, datetime]:

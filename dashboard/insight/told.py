@@ -145,7 +145,7 @@ def sides(case: Case) -> list[Side]:
     return [
         Side(
             trace=trace,
-            sentence=case.verdicts[trace.send.id].sentence,
+            sentence=f"{case.verdicts[trace.send.id].sentence}.",
             named=trace.send.id in meant,
             group=groups.get(trace.send.id, ""),
             workspace="" if trace.send.workspace_id == evidence.home else _workspace(evidence, trace),

@@ -45,6 +45,8 @@ MOMENTS = {
     "events": ("occurred_at", "received_at"),
     "holds": ("opened_at", "closed_at"),
     "decisions": ("at",),
+    "audit": ("at",),
+    "suppressions": ("said_at", "stored_at"),
 }  # fmt: skip
 """The times of everything about a send. Those far ahead mean *never*, and stay."""
 
@@ -146,10 +148,12 @@ class Desk:
     def later(self, by: timedelta, *sends: UUID) -> None:
         """So much time passes for these sends."""
         for table, columns in MOMENTS.items():
-            own = "id" if table == "sends" else "send_id"
+            own = {"sends": "id", "audit": "subject"}.get(table, "send_id")
             moved = ", ".join(f"{c} = case when {c} < '2200-01-01' then {c} - %(by)s else {c} end" for c in columns)
             self.place.run(
-                f"update sendonce.{table} set {moved} where {own} = any(%(sends)s)", by=by, sends=list(sends)
+                f"update sendonce.{table} set {moved} where {own}::text = any(%(sends)s)",
+                by=by,
+                sends=[str(send) for send in sends],
             )
 
     def grace_ends(self, *sends: UUID) -> None:

@@ -237,10 +237,11 @@ def full(server_url: str, template_database: str) -> Iterator[Factory]:
         database.close()
 
 
-def scanned(factory: Factory, query: str, bind: dict[str, Any]) -> set[str]:
-    """The hot tables that the plan of a query reads from end to end."""
+def scanned(factory: Factory, query: str, bind: dict[str, Any], *, more: tuple[str, ...] = ()) -> set[str]:
+    """The hot tables, and of ``more``, that the plan of a query reads from end to end."""
     row = factory.connection.execute("explain (format json) " + query, bind).fetchone()  # type: ignore[call-overload]
-    return {node["Relation Name"] for node in _nodes(row[0][0]["Plan"]) if node["Node Type"] == "Seq Scan"} & set(HOT)
+    read = {node["Relation Name"] for node in _nodes(row[0][0]["Plan"]) if node["Node Type"] == "Seq Scan"}
+    return read & {*HOT, *more}
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

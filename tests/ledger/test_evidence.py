@@ -76,7 +76,7 @@ def test_what_was_asked_for_long_before_and_is_open_still_counts(ledger: tuple[D
 
 
 def test_another_workspace_counts_by_address_alone_and_only_if_it_is_asked(ledger: tuple[Database, Factory]) -> None:
-    database, make = ledger
+    make = ledger[1]
     other = Factory(make.connection)
     send = make.accepted(trigger="order_7")
     by_address = other.accepted(recipient="recipient_of_theirs", message_id="b")
@@ -188,15 +188,16 @@ def _statements(database: Database) -> int:
 
 MORE = """
 insert into sendonce.unmatched (workspace_id, account_id, event_id, fact, recipient, event_type, occurred_at)
-select %(workspace)s, %(account)s, 'u-' || i, decode(md5('u' || i), 'hex'), decode(md5((i %% 5000)::text), 'hex'), 'delivered',
-  %(noon)s::timestamptz + i * interval '1 second' from generate_series(1, 30000) i;
+select %(workspace)s, %(account)s, 'u-' || i, decode(md5('u' || i), 'hex'), decode(md5((i %% 5000)::text), 'hex'),
+  'delivered', %(noon)s::timestamptz + i * interval '1 second' from generate_series(1, 30000) i;
 insert into sendonce.audit (workspace_id, action, subject)
 select %(workspace)s, 'cancel_send', gen_random_uuid()::text from generate_series(1, 30000) i;
 insert into sendonce.dead_letters (workspace_id, outbox_id, source, at, reason, payload)
 select %(workspace)s, gen_random_uuid(), 'outbox', %(noon)s::timestamptz + i * interval '1 second', 'x', 'x'
 from generate_series(1, 30000) i;
 insert into sendonce.suppressions (workspace_id, address_lookup, scope, suppressed, said_at, source)
-select %(workspace)s, decode(md5(i::text), 'hex'), 'bulk', true, %(noon)s, 'complained' from generate_series(1, 30000) i;
+select %(workspace)s, decode(md5(i::text), 'hex'), 'bulk', true, %(noon)s, 'complained'
+from generate_series(1, 30000) i;
 analyze sendonce.unmatched, sendonce.audit, sendonce.dead_letters, sendonce.suppressions
 """
 

@@ -11,7 +11,7 @@ from itertools import combinations
 from uuid import UUID
 
 from dashboard.insight.judging import Cause, Sureness, Verdict, acceptance_proof, proving_events, unanswered
-from dashboard.insight.verdict import verdict
+from dashboard.insight.verdict import judged
 from dashboard.insight.wording import at, reference
 from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
 from dashboard.ledger.trace import Attempt, Trace
@@ -139,8 +139,8 @@ class Case:
 
     @cached_property
     def verdicts(self) -> dict[UUID, Verdict]:
-        """What became of each send, as its own page tells it."""
-        return {trace.send.id: verdict(trace, self.now) for trace in self.evidence.traces}
+        """What became of each send, as its own page tells it; sentences are without their full stops."""
+        return {trace.send.id: judged(trace, self.now) for trace in self.evidence.traces}
 
     def with_cause(self, *causes: Cause) -> list[Trace]:
         """The sends that are meant of which one of these is told, the nearest to the time first."""
@@ -152,11 +152,11 @@ class Case:
         return [trace for trace in self.evidence.named if least_copies(trace)]
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
-        """Each two sends of which one at least is meant, in the order of their recording; the nearest pairs first."""
+        """Each two sends of which one at least is meant, in the order of their asking; the nearest pairs first."""
         meant = {trace.send.id for trace in self.evidence.named}
         for one, other in combinations(self.evidence.traces, 2):
             if one.send.id in meant or other.send.id in meant:
-                first, second = sorted((one, other), key=lambda trace: (trace.send.recorded_at, trace.send.id))
+                first, second = sorted((one, other), key=lambda trace: (trace.send.asked_at, trace.send.id))
                 yield first, second
 
     @property
@@ -254,10 +254,15 @@ def trigger_of(trace: Trace) -> str:
 
 
 def taken_at(trace: Trace) -> datetime | None:
-    """When a provider took it first: its answer, or the call that turned out taken without one."""
-    for attempt in trace.accepted_attempts:
-        return attempt.started_at if attempt.doubted_at else attempt.finished_at
-    events = proving_events(trace)
+    """When a provider took it first: its answer, or the call that turned out taken without one.
+
+    Of several calls under one key, whose answers all name the same message, nobody here knows which was taken first:
+    then the provider's own time tells.
+    """
+    attempts, events = trace.accepted_attempts, proving_events(trace)
+    several = len(attempts) + len(unanswered(trace)) > 1 and recognised(trace)
+    if attempts and not (several and events):
+        return attempts[0].started_at if attempts[0].doubted_at else attempts[0].finished_at
     if events:
         return min(event.occurred_at for event in events)
     return trace.send.settled_at if trace.state == State.ACCEPTED else trace.send.taken_at
@@ -286,9 +291,23 @@ def beside(row: WaitingRequest | UnreadableRequest | Stray) -> Proof:
     return Proof(None, f"{kinds[type(row)]} {row.id}")
 
 
+_OWN_WORDS = (
+    "Accepted",
+    "Cancelled",
+    "Claimed",
+    "Failed",
+    "Held",
+    "Scheduled",
+    "Suppressed",
+    "The",
+    "Unknown",
+    "Waits",
+)
+
+
 def uncapitalised(sentence: str) -> str:
-    """A sentence as the end of another one."""
-    return f"{sentence[:1].lower()}{sentence[1:]}".removesuffix(".")
+    """A sentence of a verdict as the end of another one; a name at its beginning stays as it is."""
+    return f"{sentence[:1].lower()}{sentence[1:]}" if sentence.startswith(_OWN_WORDS) else sentence
 
 
 def when(**times: datetime | None) -> dict[str, datetime]:

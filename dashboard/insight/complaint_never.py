@@ -73,18 +73,19 @@ def other_content_refused(case: Case) -> Answer | None:
             refused = asked
         if not refused:
             continue
-        last = refused[-1]
+        last, first = refused[-1], case.verdicts[trace.send.id]
+        sureness = first.sureness if asked else max(first.sureness, Sureness.LIKELY, key=list(Sureness).index)
         other = next((n for n in case.evidence.named if n is not trace and same_content(n, trace)), None)
         return Answer(
             finding=Finding.OTHER_CONTENT_REFUSED,
-            sureness=Sureness.PROVED if asked else Sureness.LIKELY,
+            sureness=sureness,
             sentence=f"A later version was asked for {at(last.at, case.now)} and refused, because its key had been "
             "used for other content; only the first version counts: "
-            f"{uncapitalised(case.verdicts[trace.send.id].sentence)}",
+            f"{uncapitalised(first.sentence)}",
             next=f"Ask {owner_of(trace)} to send the new version under a key of its own.",
-            would_tell="" if asked else "Whether the customer has the first version.",
+            would_tell="" if sureness is Sureness.PROVED else "Whether the customer has the first version.",
             proof=[
-                *proof_of(trace, [*map(reference, refused), *case.verdicts[trace.send.id].proof]),
+                *proof_of(trace, [*map(reference, refused), *first.proof]),
                 *(proof_of(other, ["send"]) if other else []),
             ],
             about=trace.send.id,
@@ -163,7 +164,7 @@ def _told(case: Case, trace: Trace) -> Answer:
     return Answer(
         finding=Finding(verdict.cause.value),
         sureness=verdict.sureness,
-        sentence=f"{verdict.sentence.removesuffix('.')}{more}",
+        sentence=f"{verdict.sentence}{more}",
         next=NEXT.get(verdict.cause, verdict.next).format(owner=owner_of(trace))
         if verdict.cause in NEXT
         else verdict.next,

@@ -44,7 +44,7 @@ def taken_though_stopped(case: Case) -> Answer | None:
     return Answer(
         finding=Finding.TAKEN_THOUGH_STOPPED,
         sureness=verdict.sureness,
-        sentence=verdict.sentence.removesuffix("."),
+        sentence=verdict.sentence,
         next="Apologise: it was stopped, but one call was under way that could not be called back.",
         would_tell="" if verdict.sureness is Sureness.PROVED else "An event of the provider.",
         proof=proof_of(trace, verdict.proof),

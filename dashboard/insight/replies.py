@@ -34,7 +34,7 @@ _LOOK = (
     "Please look in your spam folder and in other folders too. If you do not find it, write to us again and we will "
     "look into it further."
 )
-_ON_IT = "We have passed this on to the colleagues who can see to it, and will come back to you."
+_ON_IT = "We are passing this on to the colleagues who can see to it, and will come back to you."
 _NO_MORE = "We are sorry for the trouble."
 
 REPLIES: dict[Finding, str] = {
@@ -44,10 +44,10 @@ REPLIES: dict[Finding, str] = {
         " our side. Both copies are about one and the same thing, so you can ignore the second one.",
     Finding.SAME_CONTENT_TWO_KEYS:
         "You are right, and we are sorry: the same email was sent to you twice[, on {first} and on {second}]. You "
-        "can ignore the second copy. We have told the team that can stop this.",
+        "can ignore the second copy. We are telling the team that can stop this.",
     Finding.SAME_CONTENT_TWO_STREAMS:
         "You are right, and we are sorry: two of our systems sent you the same email[, on {first} and on {second}]."
-        " You can ignore the second copy. We have told the teams in charge.",
+        " You can ignore the second copy. We are telling the teams in charge.",
     Finding.MAY_BE_TWO:
         "Thank you for telling us. One of our calls to the email service got no answer, so we cannot yet say "
         "whether two copies left. Could you send us the full headers of both emails? In the meantime you can ignore"

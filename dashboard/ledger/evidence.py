@@ -169,16 +169,17 @@ def _read(
     lookups = _lookups(vault, question.who)
     since, until = question.around or (None, None)
     bind = {
-        "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "named": [hit.send_id for hit in hits],
-        "lookups": lookups, "since": since, "until": until, "margin": MARGIN, "walk": WALK, "limit": SENDS,
+        "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "lookups": lookups,
+        # One send is enough to know a person by.
+        "named": [hit.send_id for hit in hits[: 1 if by_person else None]],
+        "since": since, "until": until, "margin": MARGIN, "walk": WALK, "limit": SENDS,
     }  # fmt: skip
     rows = run(connection, "read_evidence_sends", **bind).fetchall()
     traces = read_traces(connection, workspace_ids, [row[0] for row in rows])
-    meant = {send_id for send_id, *_, named, _ in rows if named and not by_person}
     if by_person:
-        meant = {row[0] for row in rows if traces[row[0]].send.workspace_id == workspace_ids[0]}
-    if question.around is not None and by_person:
-        meant = {send_id for send_id in meant if _alive(traces[send_id], question.around)}
+        meant = _of_the_time(traces, workspace_ids[0], question.around)
+    else:
+        meant = {row[0] for row in rows if row[4]}
     named = [traces[row[0]] for row in rows if row[0] in meant]
     newest = max((trace.send.recorded_at for trace in named), default=None)
     more = {
@@ -214,7 +215,12 @@ def _read(
         by_person=by_person,
         readings=tuple(dict.fromkeys(hit.reading for hit in hits)),
         named=named,
-        beside=[traces[row[0]] for row in rows if row[0] not in meant],
+        beside=[
+            traces[row[0]]
+            for row in rows
+            # What else went to a person whom the question names is not of that time.
+            if row[0] not in meant and not (by_person and row[1] == workspace_ids[0])
+        ],
         waiting=[_request(row) for row in requests if row["id"] is not None and _meant(row, more["address"])],
         unreadable=[
             UnreadableRequest(id=row[0], at=row[2], reason=row[4])
@@ -239,8 +245,17 @@ def _lookups(vault: Vault, text: str) -> list[bytes]:
         return []
 
 
+def _of_the_time(traces: dict[UUID, Trace], home: UUID, around: tuple[datetime, datetime] | None) -> set[UUID]:
+    """Of what went to a person: what was under way around the time, or else around the newest."""
+    own = [trace for trace in traces.values() if trace.send.workspace_id == home]
+    newest = max((trace.send.recorded_at for trace in own), default=None)
+    if newest is None:
+        return set()
+    return {trace.send.id for trace in own if _alive(trace, around or (newest, newest))}
+
+
 def _alive(trace: Trace, around: tuple[datetime, datetime]) -> bool:
-    """Whether a send was under way around the time, or open still."""
+    """Whether a send was under way around the time, or is open still."""
     send = trace.send
     times = [time for time in (send.recorded_at, send.due_at, send.settled_at, send.delivery_at) if time]
     first, last = min(times), max(times)

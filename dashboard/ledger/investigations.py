@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from dashboard.ledger import audit
-from dashboard.ledger.database import Connection
+from dashboard.ledger.database import Connection, Row
 from dashboard.ledger.vault import Unreadable, Vault
 
 
@@ -64,12 +64,27 @@ def read_investigation(connection: Connection, vault: Vault, *, workspace_id: UU
     row = connection.execute(
         "select id, question, at from sendonce.investigations where id = %s and workspace_id = %s", (id, workspace_id)
     ).fetchone()
-    if row is None:
-        return None
+    return _filed(vault, row) if row else None
+
+
+def recent_investigations(
+    connection: Connection, vault: Vault, *, workspace_id: UUID, user_id: UUID, limit: int = 8
+) -> list[Filed]:
+    """What this person asked last, the newest first."""
+    rows = connection.execute(
+        "select id, question, at from sendonce.investigations where user_id = %s and workspace_id = %s"
+        " order by at desc limit %s",
+        (user_id, workspace_id, limit),
+    )
+    return [_filed(vault, row) for row in rows]
+
+
+def _filed(vault: Vault, row: Row) -> Filed:
+    id, question, at = row
     try:
-        return Filed(row[0], _opened(vault.decrypt(row[1], row[0].encode())), row[2])
+        return Filed(id, _opened(vault.decrypt(question, id.encode())), at)
     except Unreadable:
-        return Filed(row[0], None, row[2])
+        return Filed(id, None, at)
 
 
 def _opened(question: bytes) -> Investigation:

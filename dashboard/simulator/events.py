@@ -100,6 +100,7 @@ _STORIES: dict[str | None, tuple[tuple[str, dict[str, Any]], ...]] = {
     "complain": (_SENT, _DELIVERED, ("complained", {})),
     "delay": (_SENT, ("delivery_delayed", {}), _DELIVERED),
     "open": (_SENT, _DELIVERED, _OPENED),
+    "double": (_SENT, _DELIVERED, _DELIVERED),
     "click": (_SENT, _DELIVERED, _OPENED, ("clicked", {"click": {"link": "https://shop.example.test/"}})),
 }
 

@@ -22,6 +22,7 @@ TOP = Path(__file__).resolve().parents[2]
 VIEWS = (
     "login",
     "investigate",
+    "replies",
     "search",
     "sends",
     "saved_views",

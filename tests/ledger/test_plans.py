@@ -7,68 +7,19 @@ really read: a plan may walk an index far longer than it should.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from bench import generated
 from dashboard.ledger import listing, search
-from dashboard.ledger.database import Database, compiled, statement
+from dashboard.ledger.database import compiled, statement
 from dashboard.ledger.listing import Cursor, SendFilter
 from dashboard.ledger.search import Before
 from dashboard.lifecycle import State, Verdict
 from tests.conftest import SOAK
-from tests.factories import ADDRESS, Factory, own_database
-
-SENDS = 1_000_000 if SOAK else 100_000
-
-HOT = {"sends", "work", "attempts", "events", "duplicates", "moves", "messages", "notes"}
-
-MOST_PAGES = 2_500
-"""Pages of the database, 8 kB each, that a search may look at: it is the same for a million sends."""
-
-
-@pytest.fixture(scope="module")
-def full(server_url: str, template_database: str) -> Iterator[Factory]:
-    """A large ledger, analysed, whose planner behaves as it does by default."""
-    with own_database(server_url, template_database) as url:
-        database = Database(url, pool_size=1)
-        connection = database.connect()
-        factory = Factory(connection)
-        factory.stream("welcome")
-        generated.fill(
-            connection, factory.vault, workspace=factory.workspace, account=factory.account, sends=SENDS
-        )  # fmt: skip
-        connection.commit()
-        connection.autocommit = True
-        connection.execute("vacuum analyze")
-        yield factory
-        connection.close()
-        database.close()
-
-
-def scanned(factory: Factory, query: str, bind: Mapping[str, Any]) -> set[str]:
-    """The hot tables that the plan of a query reads from end to end."""
-    row = factory.connection.execute("explain (format json) " + query, bind).fetchone()  # type: ignore[call-overload]
-    return {node["Relation Name"] for node in _nodes(row[0][0]["Plan"]) if node["Node Type"] == "Seq Scan"} & HOT
-
-
-def pages(factory: Factory, query: str, bind: Mapping[str, Any]) -> int:
-    """How many pages it really looks at."""
-    row = factory.connection.execute(
-        "explain (analyze, buffers, timing off, format json) " + query,  # type: ignore[call-overload]
-        bind,
-    ).fetchone()
-    plan = row[0][0]["Plan"]
-    return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from _nodes(inner)
+from tests.factories import ADDRESS, Factory
+from tests.ledger.plans import MOST_PAGES, pages, scanned
 
 
 def test_a_plan_that_reads_a_hot_table_from_end_to_end_is_noticed(full: Factory) -> None:

@@ -411,7 +411,8 @@ def the_scene(place: Place, simulator: Simulator, log: Path) -> Iterator[Scene]:
         serving.join()
         server.server_close()
         database.close()
-    assert violations(place) == []
+    found = violations(place)
+    assert found == [], "\n".join(found)
 
 
 def visible(html: str) -> str:

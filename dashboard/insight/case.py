@@ -12,7 +12,7 @@ from uuid import UUID
 
 from dashboard.insight.judging import Cause, Sureness, Verdict, acceptance_proof, proving_events, unanswered
 from dashboard.insight.verdict import judged
-from dashboard.insight.wording import at, reference
+from dashboard.insight.wording import at, isolated, reference
 from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
 from dashboard.ledger.trace import Attempt, Trace
 from dashboard.lifecycle import State
@@ -232,8 +232,8 @@ LONGEST_NAME = 60
 
 
 def short(text: str) -> str:
-    """A name that does not burst a sentence."""
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    """A name that does not burst a sentence, nor turn its direction round."""
+    return isolated(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…")
 
 
 def stream_of(trace: Trace) -> str:

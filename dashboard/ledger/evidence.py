@@ -176,10 +176,8 @@ def _read(
     }  # fmt: skip
     rows = run(connection, "read_evidence_sends", **bind).fetchall()
     traces = read_traces(connection, workspace_ids, [row[0] for row in rows])
-    if by_person:
-        meant = _of_the_time(traces, workspace_ids[0], question.around)
-    else:
-        meant = {row[0] for row in rows if row[4]}
+    of_the_time = _of_the_time(traces, workspace_ids[0], question.around)
+    meant = of_the_time if by_person else {row[0] for row in rows if row[4]}
     named = [traces[row[0]] for row in rows if row[0] in meant]
     newest = max((trace.send.recorded_at for trace in named), default=None)
     more = {

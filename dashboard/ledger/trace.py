@@ -24,7 +24,8 @@ from dashboard.lifecycle import AttemptStatus, By
 T = TypeVar("T")
 
 LIMIT = 1_000
-"""At most so many duplicates, moves and events are read, the oldest first; ``Trace.more`` says what is left out."""
+"""At most so many duplicates, moves and events are read, half of them the oldest and half the newest; ``Trace.more``
+says what is left out between them, and ``rows.py`` reads it page by page."""
 
 COUNTED = 100_000
 """What is left out is counted up to here."""
@@ -296,7 +297,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class More:
-    """How many rows were left out because of :data:`LIMIT`."""
+    """How many rows were left out, in the middle, because of :data:`LIMIT`."""
 
     duplicates: int = 0
     moves: int = 0

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from flask import Flask, request, url_for
 from markupsafe import Markup, escape
 
+from dashboard.identity import discreet
 from dashboard.insight.wording import because, in_zone
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -21,7 +22,7 @@ STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 def install(app: Flask) -> None:
     """Give the templates what is here."""
-    for shape in (iso, utc, local, day, duration, ago, words, count, percent, because, breakable):
+    for shape in (iso, utc, local, day, duration, ago, words, count, percent, because, breakable, discreet):
         app.jinja_env.filters[shape.__name__] = shape
     app.jinja_env.globals.update(asset=asset, icon=icon, viewer_zone=viewer_zone)
 

@@ -278,6 +278,15 @@ def test_the_trace_tells_the_story_in_order(api: Api) -> None:
     assert {"at", "lane", "what", "who", "detail", "evidence"} <= set(answer.json[0])
 
 
+def test_the_trace_holds_neither_address_nor_body_however_they_were_given(api: Api) -> None:
+    api.post(asked(trigger__id="of ada@example.com", recipient__id="ada@example.com"))
+    api.place.send_all()
+    told = api.get(f"/api/v1/sends/{sent(api)}/trace").text
+    assert "a\\u2022\\u2022\\u2022@example.com" in told
+    assert "ada@example.com" not in told
+    assert "Thank you" not in told
+
+
 def test_unknown_addresses_under_the_api_are_told_as_problems(api: Api) -> None:
     answer = api.get("/api/v1/nothing")
     assert (answer.status_code, answer.content_type) == (404, "application/problem+json")

@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from bench import generated
 from dashboard.ledger import evidence as evidence_module
 from dashboard.ledger.database import Database, statement, statement_names
 from dashboard.ledger.evidence import Evidence, Question, read_evidence
 from dashboard.ledger.vault import Vault
 from tests.factories import ADDRESS, Factory, at
-from tests.ledger.test_search import full as full
-from tests.ledger.test_search import scanned
+from tests.ledger.plans import scanned
 
 
 @pytest.fixture
@@ -202,17 +202,20 @@ analyze sendonce.unmatched, sendonce.audit, sendonce.dead_letters, sendonce.supp
 """
 
 
-@pytest.fixture(scope="module")
+NINE = generated.BEGAN + timedelta(hours=9)
+
+
+@pytest.fixture(scope="package")
 def fuller(full: Factory) -> Factory:
     """Beside its sends it has everything else that is looked at."""
-    bind = {"workspace": full.workspace, "account": full.account, "noon": at(0)}
+    bind = {"workspace": full.workspace, "account": full.account, "noon": generated.BEGAN}
     for part in MORE.strip().split(";\n"):
         full.connection.execute(part, bind if "%(" in part else None)  # type: ignore[arg-type]
     return full
 
 
 @pytest.mark.parametrize("name", [name for name in statement_names() if name.startswith("read_evidence_")])
-@pytest.mark.parametrize("around", [(None, None), (at(9_000), at(9_600))], ids=["no time", "a time"])
+@pytest.mark.parametrize("around", [(None, None), (NINE, NINE + timedelta(minutes=10))], ids=["no time", "a time"])
 def test_no_evidence_is_read_from_end_to_end(fuller: Factory, name: str, around: tuple[Any, Any]) -> None:
     bind = {
         "workspace_id": fuller.workspace, "workspace_ids": [fuller.workspace, uuid4()], "named": [uuid4()],

@@ -152,10 +152,10 @@ class Case:
         return [trace for trace in self.evidence.named if least_copies(trace)]
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
-        """Each two sends of which one at least is meant, in the order of their asking; the nearest pairs first."""
+        """Each two sends to one person, of which one at least is meant: the nearest pairs first, each as it was asked."""
         meant = {trace.send.id for trace in self.evidence.named}
         for one, other in combinations(self.evidence.traces, 2):
-            if one.send.id in meant or other.send.id in meant:
+            if (one.send.id in meant or other.send.id in meant) and self.evidence.same_person(one, other):
                 first, second = sorted((one, other), key=lambda trace: (trace.send.asked_at, trace.send.id))
                 yield first, second
 

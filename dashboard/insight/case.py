@@ -12,7 +12,7 @@ from uuid import UUID
 
 from dashboard.insight.judging import Cause, Sureness, Verdict, acceptance_proof, proving_events, unanswered
 from dashboard.insight.verdict import judged
-from dashboard.insight.wording import at, reference
+from dashboard.insight.wording import at, isolated, reference
 from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
 from dashboard.ledger.trace import Attempt, Trace
 from dashboard.lifecycle import State
@@ -152,10 +152,10 @@ class Case:
         return [trace for trace in self.evidence.named if least_copies(trace)]
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
-        """Each two sends of which one at least is meant, in the order of their asking; the nearest pairs first."""
+        """Each two sends to one person, of which one at least is meant: the nearest pairs first, each as it was asked."""
         meant = {trace.send.id for trace in self.evidence.named}
         for one, other in combinations(self.evidence.traces, 2):
-            if one.send.id in meant or other.send.id in meant:
+            if (one.send.id in meant or other.send.id in meant) and self.evidence.same_person(one, other):
                 first, second = sorted((one, other), key=lambda trace: (trace.send.asked_at, trace.send.id))
                 yield first, second
 
@@ -232,8 +232,8 @@ LONGEST_NAME = 60
 
 
 def short(text: str) -> str:
-    """A name that does not burst a sentence."""
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    """A name that does not burst a sentence, nor turn its direction round."""
+    return isolated(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…")
 
 
 def stream_of(trace: Trace) -> str:

@@ -110,7 +110,7 @@ def never_triggered(case: Case) -> Answer | None:
         sureness=sureness,
         sentence=f"Nothing asked for it{then}: its trigger never ran, or ran in a transaction that was rolled back, "
         f"which looks the same from here{pending if unfinished else ''}",
-        next="Check the spelling first. Then ask whoever owns the trigger why it did not ask for this email.",
+        next=f"{'Something like it is known, see below: check' if evidence.close else 'Check'} the spelling first. Then ask whoever owns the trigger why it did not ask for this email.",
         would_tell=_what_would_tell(case, unfinished=unfinished),
     )
 

@@ -270,7 +270,11 @@ def one_copy(case: Case) -> Answer | None:
     trace = case.taken[0]
     repeats = trace.deliveries - 1
     refused = f"; it was asked for {number(repeats, 'more time')}, which made no second one" if repeats else ""
-    others = [near for near in case.evidence.traces if near is not trace and least_copies(near)]
+    others = [
+        near
+        for near in case.evidence.traces
+        if near is not trace and case.evidence.same_person(near, trace) and least_copies(near)
+    ]
     beyond = f"; {number(len(others), 'other email')} to this person around then had other content" if others else ""
     return Answer(
         finding=Finding.ONE_COPY,

@@ -130,6 +130,9 @@ def nothing_known(case: Case) -> Answer:
     if around and around[0] < evidence.known_since:
         why = f"only what was asked for since {at(evidence.known_since, case.now).removeprefix('at ')} is all here"
         would_tell = "What your own systems keep of that time."
+    elif evidence.close:
+        why = "nothing here goes by exactly what was given"
+        would_tell = "How it is spelt: something like it is known here, and listed below."
     else:
         why = "nothing here goes by what was given" + (", around that time" if around else "")
         would_tell = "The order's id, the recipient's id or the address; or the full headers of the email."

@@ -217,6 +217,8 @@ def reply(answer: Answer, now: datetime, wordings: Mapping[str, str] | None = No
     """What to answer, in the wording of the workspace or else in ours. Times are in the zone of ``now``."""
     text = (wordings or {}).get(answer.finding.value) or REPLIES[answer.finding]
     times = {name: _time(answer.times[name], now) for name in PLACEHOLDERS if name in answer.times}
+    if times.get("first") == times.get("second"):
+        times.pop("second", None)  # nobody wants to read the same minute twice
     text = _OPTIONAL.sub(lambda part: _filled(part[1], times) or "", text)
     return _filled(text, times) or _PLACEHOLDER.sub("…", text)
 

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 
 from dashboard.identity import BadAddress, normal_address
 from dashboard.ledger.database import Connection, Database, database_now, run, statement
-from dashboard.ledger.search import SHORTEST_PREFIX, Hit, Reading, search
+from dashboard.ledger.search import SHORTEST_PREFIX, Hit, Reading, search, search_close
 from dashboard.ledger.trace import SuppressionRule, Trace, read_traces
 from dashboard.ledger.vault import Unreadable, Vault
 
@@ -100,7 +100,8 @@ class CancelAsked:
 class Evidence:
     """What a complaint is judged by. Traces are those nearest to the time first, the named ones before the others.
 
-    ``by_person``: it is a person that is named, so that all sends to them around the time are meant. ``cut``: there is
+    ``by_person``: it is a person that is named, so that all sends to them around the time are meant. ``close``: what
+    is like the text, where nothing goes by it. ``cut``: there is
     more than was looked at, so that nothing may be concluded from something not being there. ``unfinished``: a
     transaction is open that may have asked for it, since ``unfinished_since`` where the database shows that.
     ``sealed``: there are requests around then that could neither be read nor decrypted. ``known_since``: what was asked
@@ -113,6 +114,7 @@ class Evidence:
     workspaces: dict[UUID, str]
     by_person: bool
     readings: tuple[Reading, ...]
+    close: list[Hit]
     named: list[Trace]
     beside: list[Trace]
     waiting: list[WaitingRequest]
@@ -125,6 +127,14 @@ class Evidence:
     sealed: bool
     cut: bool
     known_since: datetime
+    lookups: dict[UUID, bytes | None]
+
+    def same_person(self, one: Trace, other: Trace) -> bool:
+        """Whether two sends went to one person: to one recipient of one workspace, or to one address."""
+        if one.send.workspace_id == other.send.workspace_id and one.send.recipient_id == other.send.recipient_id:
+            return True
+        address = self.lookups[one.send.id]
+        return address is not None and address == self.lookups[other.send.id]
 
     @property
     def traces(self) -> list[Trace]:
@@ -150,8 +160,9 @@ def read_evidence(
         unfinished, unfinished_since = run(connection, "read_unfinished_requests").fetchone() or (True, None)
     with database.snapshot() as connection:
         hits = _named(search(connection, vault, workspace_id, question.who))
+        close = [] if hits else search_close(connection, vault, workspace_id, question.who)
         return _read(
-            connection, vault, [workspace_id, *also], question, hits,
+            connection, vault, [workspace_id, *also], question, hits, close,
             unfinished=unfinished, unfinished_since=unfinished_since,
         )  # fmt: skip
 
@@ -162,7 +173,8 @@ def _named(hits: list[Hit]) -> list[Hit]:
 
 
 def _read(
-    connection: Connection, vault: Vault, workspace_ids: list[UUID], question: Question, hits: list[Hit], *,
+    connection: Connection, vault: Vault, workspace_ids: list[UUID], question: Question, hits: list[Hit],
+    close: list[Hit], *,
     unfinished: bool, unfinished_since: datetime | None,
 ) -> Evidence:  # fmt: skip
     by_person = bool(hits) and all(hit.reading in PEOPLE for hit in hits)
@@ -176,10 +188,8 @@ def _read(
     }  # fmt: skip
     rows = run(connection, "read_evidence_sends", **bind).fetchall()
     traces = read_traces(connection, workspace_ids, [row[0] for row in rows])
-    if by_person:
-        meant = _of_the_time(traces, workspace_ids[0], question.around)
-    else:
-        meant = {row[0] for row in rows if row[4]}
+    of_the_time = _of_the_time(traces, workspace_ids[0], question.around)
+    meant = of_the_time if by_person else {row[0] for row in rows if row[4]}
     named = [traces[row[0]] for row in rows if row[0] in meant]
     newest = max((trace.send.recorded_at for trace in named), default=None)
     more = {
@@ -214,6 +224,7 @@ def _read(
         workspaces=dict(titles.fetchall()),
         by_person=by_person,
         readings=tuple(dict.fromkeys(hit.reading for hit in hits)),
+        close=close,
         named=named,
         beside=[
             traces[row[0]]
@@ -235,6 +246,7 @@ def _read(
         sealed=len(letters) >= ROWS or any(payload is None for _, payload in opened),
         cut=bool(rows and rows[0][5]) or requests[-1]["more"],
         known_since=horizon.fetchall()[0][0],
+        lookups={row[0]: row[3] for row in rows},
     )
 
 

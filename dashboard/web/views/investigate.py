@@ -88,6 +88,7 @@ def answer(id: str) -> Response:
         language=language,
         languages=list(wordings),
         facts=facts(case, found),
+        keys={trace.send.id: trace.send.key for trace in case.evidence.traces},
         sides=sides(case),
         open=not_looked_into(case.complaint),
     )

@@ -55,7 +55,7 @@ def _bound(full: Factory, readings: dict[str, object], before: Before) -> dict[s
 
 TRACE_PARTS = (
     "send", "stream", "account", "attempts", "duplicates", "moves", "events", "second_ids", "holds", "decisions",
-    "workers", "suppressions", "neighbours",
+    "cancels", "workers", "suppressions", "neighbours",
 )  # fmt: skip
 
 

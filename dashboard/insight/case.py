@@ -152,7 +152,7 @@ class Case:
         return [trace for trace in self.evidence.named if least_copies(trace)]
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
-        """Each two sends to one person, of which one at least is meant: the nearest pairs first, each as it was asked."""
+        """Each two sends to one person, of which one at least is meant; the nearest pairs first."""
         meant = {trace.send.id for trace in self.evidence.named}
         for one, other in combinations(self.evidence.traces, 2):
             if (one.send.id in meant or other.send.id in meant) and self.evidence.same_person(one, other):

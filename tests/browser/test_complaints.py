@@ -86,9 +86,8 @@ def test_without_javascript_the_reply_is_there_to_mark_and_copy(house: House, vi
 def test_no_page_of_a_complaint_has_anything_wrong(house: House, visit: Open) -> None:
     make = house.factory
     two_receipts(make)
-    hostile = make.accepted(
-        key="<b>" * 80, recipient=HOSTILE, trigger=HOSTILE, address="x@example.com", message_id="m3"
-    )
+    other = {"recipient": HOSTILE, "trigger": HOSTILE, "address": "x@example.com"}
+    hostile = make.accepted(key="<b>" * 80, message_id="m3", **other)
     make.duplicate(hostile, when=30, trigger_id=HOSTILE, verdict="mismatch")
     for number in range(30):
         make.pending(key=f"{number}" + "k" * 240, **other)

@@ -233,7 +233,8 @@ LONGEST_NAME = 60
 
 def short(text: str) -> str:
     """A name that does not burst a sentence, nor turn its direction round."""
-    return isolated(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…")
+    text = isolated(text)
+    return text if len(text) <= LONGEST_NAME else isolated(f"{text[: LONGEST_NAME - 1]}…")
 
 
 def stream_of(trace: Trace) -> str:

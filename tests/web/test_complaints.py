@@ -187,3 +187,28 @@ def test_every_cause_can_be_worded(house: House) -> None:
     page = house.browser("operator").get("/replies").text
     for finding in Finding:
         assert f"/replies/{finding.value}" in page
+
+
+def test_the_trace_of_a_send_shows_its_neighbours_in_ones_other_workspaces(house: House) -> None:
+    make, other = house.factory, Factory(house.factory.connection)
+    send = make.accepted()
+    theirs = other.accepted(message_id="m2")
+    other.connection.execute("update sendonce.workspaces set title = 'The other shop' where id = %s", [other.workspace])
+    other.add("roles", user_id=house.people["operator"], workspace_id=other.workspace, role="support")
+    house.commit()
+    page = house.browser("operator").get(f"/sends/{send}").text
+    assert f"/sends/{theirs}" in page
+    assert "The other shop" in page
+    assert str(theirs) not in house.browser("support").get(f"/sends/{send}").text
+
+
+def test_an_address_within_an_id_or_a_reason_is_masked(house: House) -> None:
+    send = house.factory.accepted(recipient="bob@example.org", trigger="for bob@example.org")
+    house.factory.event(send, "bounced", occurred=9, reason="550 bob@example.org unknown", bounce_class="hard")
+    house.factory.delivery(send, "bounced", when=9)
+    house.commit()
+    browser = house.browser("support")
+    for complaint in ("never", "unwanted", "twice"):
+        path = ask(browser, str(send), complaint)
+        assert "bob@" not in browser.get(path).text
+        assert "bob@" not in browser.get(f"{path}.json").text

@@ -13,6 +13,7 @@ import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.options import example, json_option, workspace_option
+from dashboard.identity import discreet
 from dashboard.insight.case import Answer, Case, Complaint, Finding
 from dashboard.insight.complaints import investigate as judge
 from dashboard.insight.complaints import not_looked_into
@@ -108,5 +109,6 @@ def _text(case: Case, answer: Answer, wordings: dict[str, str]) -> str:
 
 def _line(fact: Fact, now: datetime) -> str:
     time = f"{fact.at.astimezone(now.tzinfo):%Y-%m-%d %H:%M:%S}" if fact.at else " " * 19
-    about = " · ".join(filter(None, (fact.who, fact.detail, f"send {fact.proof.send}" if fact.proof.send else "")))
+    told = (discreet(fact.who), discreet(fact.detail), f"send {fact.proof.send}" if fact.proof.send else "")
+    about = " · ".join(filter(None, told))
     return f"{time}  {fact.what} · {about}" if about else f"{time}  {fact.what}"

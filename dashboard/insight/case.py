@@ -10,7 +10,16 @@ from functools import cached_property
 from itertools import combinations
 from uuid import UUID
 
-from dashboard.insight.judging import Cause, Sureness, Verdict, acceptance_proof, proving_events, unanswered
+from dashboard.insight.judging import (
+    Cause,
+    Sureness,
+    Verdict,
+    acceptance_proof,
+    one_of_several,
+    proving_events,
+    recognised,
+    unanswered,
+)
 from dashboard.insight.verdict import judged
 from dashboard.insight.wording import at, isolated, reference
 from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
@@ -152,7 +161,7 @@ class Case:
         return [trace for trace in self.evidence.named if least_copies(trace)]
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
-        """Each two sends to one person, of which one at least is meant: the nearest pairs first, each as it was asked."""
+        """Each two sends to one person, of which one at least is meant; the nearest pairs first."""
         meant = {trace.send.id for trace in self.evidence.named}
         for one, other in combinations(self.evidence.traces, 2):
             if (one.send.id in meant or other.send.id in meant) and self.evidence.same_person(one, other):
@@ -202,15 +211,6 @@ def _may_have_left(attempt: Attempt, trace: Trace) -> bool:
     return marked or attempt in unanswered(trace)
 
 
-def recognised(trace: Trace) -> bool:
-    """Whether all attempts went under one key while the provider remembered it."""
-    window = trace.account.key_window if trace.account else None
-    keys = {attempt.idempotency_key for attempt in trace.attempts}
-    if window is None or len(keys) != 1 or None in keys:
-        return False
-    return trace.attempts[-1].submit_deadline - trace.attempts[0].started_at <= window
-
-
 def same_content(one: Trace, other: Trace) -> bool:
     """Whether the recipient would see the same. Of a tombstone that is not known any more."""
     return (
@@ -233,7 +233,8 @@ LONGEST_NAME = 60
 
 def short(text: str) -> str:
     """A name that does not burst a sentence, nor turn its direction round."""
-    return isolated(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…")
+    text = isolated(text)
+    return text if len(text) <= LONGEST_NAME else isolated(f"{text[: LONGEST_NAME - 1]}…")
 
 
 def stream_of(trace: Trace) -> str:
@@ -260,8 +261,7 @@ def taken_at(trace: Trace) -> datetime | None:
     then the provider's own time tells.
     """
     attempts, events = trace.accepted_attempts, proving_events(trace)
-    several = len(attempts) + len(unanswered(trace)) > 1 and recognised(trace)
-    if attempts and not (several and events):
+    if attempts and not one_of_several(trace):
         return attempts[0].started_at if attempts[0].doubted_at else attempts[0].finished_at
     if events:
         return min(event.occurred_at for event in events)

@@ -22,6 +22,7 @@ from dashboard.insight.case import (
     uncapitalised,
     when,
 )
+from dashboard.insight.causes import CAUSES, contradiction
 from dashboard.insight.judging import Cause, Sureness
 from dashboard.insight.wording import at, reference, since
 from dashboard.ledger.search import Reading
@@ -105,12 +106,13 @@ def never_triggered(case: Case) -> Answer | None:
     sureness = Sureness.LIKELY if unfinished or evidence.cut or evidence.sealed else Sureness.PROVED
     open_since = evidence.unfinished_since
     pending = f"; a transaction that may hold it is open{' ' + since(open_since, case.now) if open_since else ''}"
+    spelling = "Something like it is known, see below: check" if evidence.close else "Check"
     return Answer(
         finding=Finding.NEVER_TRIGGERED,
         sureness=sureness,
-        sentence=f"Nothing asked for it{then}: its trigger never ran, or ran in a transaction that was rolled back, "
-        f"which looks the same from here{pending if unfinished else ''}",
-        next=f"{'Something like it is known, see below: check' if evidence.close else 'Check'} the spelling first. Then ask whoever owns the trigger why it did not ask for this email.",
+        sentence=f"No email was asked for under that{then}: its trigger never ran, or ran in a transaction that was "
+        f"rolled back, which looks the same from here{pending if unfinished else ''}",
+        next=f"{spelling} the spelling first. Then ask whoever owns the trigger why it did not ask for this email.",
         would_tell=_what_would_tell(case, unfinished=unfinished),
     )
 
@@ -153,8 +155,12 @@ def of_send(cause: Cause) -> Callable[[Case], Answer | None]:
     def told(case: Case) -> Answer | None:
         return next((_told(case, trace) for trace in case.with_cause(cause)), None)
 
-    told.__name__ = cause.value
+    told.__name__, told.__doc__ = cause.value, _TOLD[cause.value]
     return told
+
+
+_TOLD = {one.__name__: one.__doc__ for one in (*CAUSES, contradiction)}
+"""What the causes of one send say of themselves."""
 
 
 def _told(case: Case, trace: Trace) -> Answer:

@@ -279,7 +279,7 @@ def one_copy(case: Case) -> Answer | None:
     return Answer(
         finding=Finding.ONE_COPY,
         sureness=case.sure(),
-        sentence=f"One copy left from here: {account_name(trace)} accepted it once, "
+        sentence=f"One copy of {stream_of(trace)} left from here: {account_name(trace)} accepted it once, "
         f"{taken_words(trace, case.now)}{refused}{beyond}",
         next="Look outside: forwarding, a second address that leads to the same mailbox, or a mailbox rule.",
         would_tell=HEADERS if case.evidence.cut else "",

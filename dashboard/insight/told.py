@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
+from dashboard.identity import discreet
 from dashboard.insight.case import (
     Answer,
     Case,
@@ -202,8 +203,8 @@ def _proof(fact: Fact) -> dict[str, object]:
         "row": fact.proof.row,
         "at": _iso(fact.at) if fact.at else None,
         "what": fact.what,
-        "who": fact.who,
-        "detail": fact.detail,
+        "who": discreet(fact.who),
+        "detail": discreet(fact.detail),
     }
 
 
@@ -215,7 +216,7 @@ def _side(side: Side) -> dict[str, object]:
         "mailstream": send.mailstream,
         "owner": side.trace.stream.owner if side.trace.stream else "",
         "key": send.key,
-        "trigger": {"type": send.trigger_type, "id": send.trigger_id},
+        "trigger": {"type": send.trigger_type, "id": discreet(send.trigger_id)},
         "state": side.trace.state,
         "delivery": send.delivery,
         "recorded_at": _iso(send.recorded_at),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from dashboard.identity import discreet
 from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Hold
 from dashboard.lifecycle import AttemptStatus, Reason
 
@@ -131,11 +132,12 @@ _DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2
 
 
 def isolated(text: str) -> str:
-    """Somebody else's words within a sentence: they neither turn its direction round nor break its line.
+    """Somebody else's words within a sentence: they neither turn its direction round nor break its line, and addresses
+    in them are masked.
 
     What is written from right to left stands in an isolate of its own (UAX #9).
     """
-    text = " ".join(text.translate(_DIRECTIONS).split())
+    text = discreet(" ".join(text.translate(_DIRECTIONS).split()))
     backwards = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
     return f"\u2068{text}\u2069" if backwards else text
 

@@ -172,82 +172,117 @@ def _named(hits: list[Hit]) -> list[Hit]:
     return [hit for hit in hits if hit.reading != Reading.KEY_PREFIX] or hits
 
 
-def _read(
-    connection: Connection, vault: Vault, workspace_ids: list[UUID], question: Question, hits: list[Hit],
-    close: list[Hit], *,
-    unfinished: bool, unfinished_since: datetime | None,
-) -> Evidence:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Sends:
+    """The sends that are meant and those beside them, the nearest first, with what their people are known by."""
+
+    by_person: bool
+    named: list[Trace]
+    beside: list[Trace]
+    recipients: list[str]
+    lookups: dict[UUID, bytes | None]
+    cut: bool
+
+
+def _sends(
+    connection: Connection, workspace_ids: list[UUID], question: Question, hits: list[Hit], lookups: list[bytes]
+) -> _Sends:
     by_person = bool(hits) and all(hit.reading in PEOPLE for hit in hits)
-    lookups = _lookups(vault, question.who)
     since, until = question.around or (None, None)
-    bind = {
-        "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "lookups": lookups,
+    rows = run(
+        connection,
+        "read_evidence_sends",
+        workspace_id=workspace_ids[0], workspace_ids=workspace_ids, lookups=lookups,
         # One send is enough to know a person by.
-        "named": [hit.send_id for hit in hits[: 1 if by_person else None]],
-        "since": since, "until": until, "margin": MARGIN, "walk": WALK, "limit": SENDS,
-    }  # fmt: skip
-    rows = run(connection, "read_evidence_sends", **bind).fetchall()
+        named=[hit.send_id for hit in hits[: 1 if by_person else None]],
+        since=since, until=until, margin=MARGIN, walk=WALK, limit=SENDS,
+    ).fetchall()  # fmt: skip
     traces = read_traces(connection, workspace_ids, [row[0] for row in rows])
     of_the_time = _of_the_time(traces, workspace_ids[0], question.around)
     meant = of_the_time if by_person else {row[0] for row in rows if row[4]}
-    named = [traces[row[0]] for row in rows if row[0] in meant]
-    newest = max((trace.send.recorded_at for trace in named), default=None)
-    more = {
-        **bind, "since": since or newest, "until": until or newest, "limit": ROWS,
-        "lookups": list({*lookups, *(row[3] for row in rows if row[3] is not None)}),
-        "recipients": list({row[2] for row in rows if row[4] and traces[row[0]].send.stripped_at is None}),
-        "subjects": [str(row[0]) for row in rows],
-        "text": question.who.strip(), "address": normal_address(question.who) if lookups else None,
-        "shortest": SHORTEST_PREFIX,
-    }  # fmt: skip
-    with connection.pipeline():
-        waiting = connection.cursor(row_factory=dict_row).execute(statement("read_evidence_outbox"), more, binary=True)
-        unreadable = run(connection, "read_evidence_unreadable", **{**more, "since": since, "until": until})
-        strays = connection.cursor(row_factory=class_row(Stray)).execute(
-            statement("read_evidence_strays"), more, binary=True
-        )
-        suppressions = connection.cursor(row_factory=class_row(SuppressionRule)).execute(
-            statement("read_evidence_suppressions"), more, binary=True
-        )
-        cancels = connection.cursor(row_factory=class_row(CancelAsked)).execute(
-            statement("read_evidence_cancels"), more, binary=True
-        )
-        horizon = run(connection, "read_evidence_horizon", **more)
-        titles = run(connection, "read_evidence_workspaces", **more)
-    requests = waiting.fetchall()
-    letters = unreadable.fetchall()
-    opened = [(row, _opened(vault, row)) for row in letters]
-    return Evidence(
-        question=question,
-        now=database_now(connection),
-        home=workspace_ids[0],
-        workspaces=dict(titles.fetchall()),
+    return _Sends(
         by_person=by_person,
-        readings=tuple(dict.fromkeys(hit.reading for hit in hits)),
-        close=close,
-        named=named,
+        named=[traces[row[0]] for row in rows if row[0] in meant],
         beside=[
             traces[row[0]]
             for row in rows
             # What else went to a person whom the question names is not of that time.
             if row[0] not in meant and not (by_person and row[1] == workspace_ids[0])
         ],
-        waiting=[_request(row) for row in requests if row["id"] is not None and _meant(row, more["address"])],
+        recipients=[row[2] for row in rows if row[4] and traces[row[0]].send.stripped_at is None],
+        lookups={row[0]: row[3] for row in rows},
+        cut=bool(rows) and rows[0][5],
+    )
+
+
+def _read(
+    connection: Connection, vault: Vault, workspace_ids: list[UUID], question: Question, hits: list[Hit],
+    close: list[Hit], *, unfinished: bool, unfinished_since: datetime | None,
+) -> Evidence:  # fmt: skip
+    who = question.who.strip()
+    lookups = _lookups(vault, who)
+    sends = _sends(connection, workspace_ids, question, hits, lookups)
+    newest = max((trace.send.recorded_at for trace in sends.named), default=None)
+    since, until = question.around or (newest, newest)
+    asked_since, asked_until = question.around or (None, None)
+    bind = {
+        "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "since": since, "until": until,
+        "margin": MARGIN, "walk": OUTBOX, "limit": ROWS,
+        "lookups": list({*lookups, *filter(None, sends.lookups.values())}),
+        "recipients": sends.recipients, "subjects": [str(send_id) for send_id in sends.lookups],
+        "named": [hit.send_id for hit in hits],
+        "text": who, "address": normal_address(who) if lookups else None, "shortest": SHORTEST_PREFIX,
+    }  # fmt: skip
+    with connection.pipeline():
+        outbox = connection.cursor(row_factory=dict_row).execute(statement("read_evidence_outbox"), bind, binary=True)
+        unreadable = run(connection, "read_evidence_unreadable", **{**bind, "since": asked_since, "until": asked_until})
+        strays = connection.cursor(row_factory=class_row(Stray)).execute(
+            statement("read_evidence_strays"), bind, binary=True
+        )
+        suppressions = connection.cursor(row_factory=class_row(SuppressionRule)).execute(
+            statement("read_evidence_suppressions"), bind, binary=True
+        )
+        cancels = connection.cursor(row_factory=class_row(CancelAsked)).execute(
+            statement("read_evidence_cancels"), bind, binary=True
+        )
+        horizon = run(connection, "read_evidence_horizon", **bind)
+        titles = run(connection, "read_evidence_workspaces", **bind)
+    requests = outbox.fetchall()
+    letters = [(row, _opened(vault, row)) for row in unreadable.fetchall()]
+    return Evidence(
+        question=question,
+        now=database_now(connection),
+        home=workspace_ids[0],
+        workspaces=dict(titles.fetchall()),
+        by_person=sends.by_person,
+        readings=tuple(dict.fromkeys(hit.reading for hit in hits)),
+        close=close,
+        named=sends.named,
+        beside=sends.beside,
+        waiting=[
+            _request(row)
+            for row in requests
+            if row["id"] is not None and _meant(row, bind["address"]) and _in_time(row["asked_at"], question.around)
+        ],
         unreadable=[
             UnreadableRequest(id=row[0], at=row[2], reason=row[4])
-            for row, payload in opened
-            if payload is not None and _names(payload, question.who)
+            for row, payload in letters
+            if payload is not None and _names(payload, who)
         ],
         strays=strays.fetchall(),
         suppressions=suppressions.fetchall(),
         cancels=cancels.fetchall(),
         unfinished=unfinished,
         unfinished_since=unfinished_since,
-        sealed=len(letters) >= ROWS or any(payload is None for _, payload in opened),
-        cut=bool(rows and rows[0][5]) or requests[-1]["more"],
+        sealed=len(letters) >= ROWS or any(payload is None for _, payload in letters),
+        cut=sends.cut or requests[-1]["more"],
         known_since=horizon.fetchall()[0][0],
-        lookups={row[0]: row[3] for row in rows},
+        lookups=sends.lookups,
     )
+
+
+def _in_time(time: datetime, around: tuple[datetime, datetime] | None) -> bool:
+    return around is None or around[0] - MARGIN <= time <= around[1] + MARGIN
 
 
 def _lookups(vault: Vault, text: str) -> list[bytes]:
@@ -301,7 +336,7 @@ def _opened(vault: Vault, row: tuple[object, ...]) -> str | None:
 
 
 def _names(payload: str, who: str) -> bool:
-    """Whether a request, however damaged, holds this text as a whole word."""
-    text = who.strip().casefold()
+    """Whether a request, however damaged, holds this text."""
+    text = who.casefold()
     forms = {text, json.dumps(text)[1:-1]}
     return any(form and form in payload.casefold() for form in forms)

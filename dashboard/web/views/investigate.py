@@ -29,7 +29,7 @@ from dashboard.web import args
 from dashboard.web.formats import viewer_zone
 from dashboard.web.permissions import needs
 from dashboard.web.show import go, show
-from dashboard.web.state import database, here, me, vault
+from dashboard.web.state import database, ground, here, me, vault
 
 blueprint = Blueprint("investigate", __name__)
 
@@ -73,13 +73,14 @@ def answer(id: str) -> Response:
     if filed.asked is None:
         abort(410, "What was asked here can no longer be read: the key it was encrypted with is gone.")
     case, found = _judged(filed.asked)
-    wordings = _wordings()
+    wordings = _wordings(found)
     language = args.text("language", limit=20) or LANGUAGE
     if language not in wordings:
         abort(404)
     return show(
         "complaint",
         filed=filed,
+        link=f"{ground().settings.public_url}{url_for('investigate.answer', id=id)}",
         case=case,
         answer=found,
         complaints=COMPLAINTS,
@@ -101,7 +102,8 @@ def facts_as_json(id: str) -> Response:
     filed = _read(id)
     if filed.asked is None:
         abort(410)
-    told: Response = jsonify(document(*_judged(filed.asked), _wordings()[LANGUAGE]))
+    case, found = _judged(filed.asked)
+    told: Response = jsonify(document(case, found, _wordings(found)[LANGUAGE]))
     return told
 
 
@@ -169,7 +171,9 @@ def _judged(asked: Investigation) -> tuple[Case, Answer]:
     return case, investigate(case)
 
 
-def _wordings() -> dict[str, dict[str, str]]:
-    """By language; ours is there in any case."""
+def _wordings(answer: Answer) -> dict[str, dict[str, str]]:
+    """The wordings by the languages in which this answer is worded; ours is one of them in any case."""
     with database().transaction(durable=False) as connection:
-        return {LANGUAGE: {}, **read_replies(connection, here().workspace_id)}
+        own = read_replies(connection, here().workspace_id)
+    worded = {language: by_cause for language, by_cause in own.items() if answer.finding.value in by_cause}
+    return {LANGUAGE: {}, **worded}

@@ -118,7 +118,9 @@ def _page(send_id: UUID, *, fragment: str = "send_trace", **more: Any) -> Respon
 
 
 def _require(connection: Connection, send_id: UUID) -> Trace:
-    found = read_trace(connection, here().workspace_id, send_id)
+    """The send, with its neighbours in all workspaces that one may see."""
+    also = [one.workspace_id for one in me().memberships if one.workspace_id != here().workspace_id]
+    found = read_trace(connection, here().workspace_id, send_id, also=also)
     if found is None:
         abort(404)
     return found

@@ -7,6 +7,7 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.version_info < (3, 11) or print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
+PORT := 8000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4
 
@@ -17,7 +18,7 @@ INSTALLED := .venv/.installed-$(call sum,pyproject.toml)
 
 help:
 	@echo 'make setup   install all that is needed, into this folder'
-	@echo 'make demo    a running Sendonce: database, simulated provider, worker, dashboard'
+	@echo 'make demo    a running Sendonce: database, simulated provider, worker, dashboard; PORT=8001 for another port'
 	@echo 'make test    the whole test suite'
 	@echo 'make check   format, lint, types, then the tests'
 	@echo 'make soak    the long forms of the tests'
@@ -45,7 +46,7 @@ $(INSTALLED): $(LOCKED)
 	@touch $@
 
 demo: setup
-	@$(BIN)/sendonce demo
+	@$(BIN)/sendonce demo --port $(PORT)
 
 test: setup
 	@$(PYTEST)
@@ -62,6 +63,7 @@ soak: setup
 bench: setup
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.verify
+	@$(BIN)/python -m bench.finding
 
 # Only hashes and versions: where a package is fetched from is each machine's own business.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 \

@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from dashboard.identity import send_id
 from dashboard.ledger.database import Connection
 from dashboard.ledger.vault import Vault
 
@@ -85,6 +84,38 @@ _STATEMENTS = (
 SUBJECT = "Your receipt"
 
 
+TYPED = {
+    "a send id": "0b6e2f1c-0000-5000-8000-000000000001",
+    "a key": "receipt:order_77:v3",
+    "the start of a key": "receipt:order_77",
+    "an order": "order_77",
+    "the start of many keys": "order_",
+    "an order's number": "order 7777",
+    "a recipient": "recipient_77",
+    "a trigger": "evt_77",
+    "a trigger of very many": BUSY,
+    "an address": "ada@example.com",
+    "a Message-ID": "<m-1@x>",
+    "a subject of very many": SUBJECT,
+    "a ticket": "#T-1007:v3",
+    "nothing": "nothing is called so",
+}
+"""What somebody may type, each read in another way."""
+
+MISTYPED = {
+    "an order": "ordr_77777",
+    "a trigger": "evt_7771x",
+    "a recipient": "recipiant_77",
+    "a key": "receipt:order_77v3",
+    "a piece of a message id": "m-0b6e2f1c-00",
+    "a piece of a send id": "0b6e2f1c",
+    "a send id": "0b6e2f1c-0000-5000-8000-0000000000001",
+    "an address": "ada@exmaple.com",
+    "nothing": "nothing is called so",
+}
+"""What nothing is called, and something is close to."""
+
+
 def fill(connection: Connection, vault: Vault, *, workspace: UUID, account: UUID, sends: int) -> None:
     """Put so many sends into this workspace, which has the mailstreams of :data:`STREAMS` and a person."""
     bind = {
@@ -93,8 +124,3 @@ def fill(connection: Connection, vault: Vault, *, workspace: UUID, account: UUID
     }  # fmt: skip
     for statement in _STATEMENTS:
         connection.execute(statement, bind)  # type: ignore[arg-type]
-
-
-def some_send(workspace: UUID, number: int) -> UUID:
-    """The id that a real ledger would give the send of this order."""
-    return send_id(workspace, "receipts", f"receipt:order_{number}:v3")

@@ -171,7 +171,10 @@ class EventType(StrEnum):
 
 
 class Delivery(StrEnum):
-    """The delivery outcome, folded from events; a separate fact from the state."""
+    """The delivery outcome, folded from events; a separate fact from the state.
+
+    In order of rank: the fold keeps the word of the highest, so that events may come in any order (DESIGN §3).
+    """
 
     ACCEPTED = "accepted"
     DEFERRED = "deferred"
@@ -181,9 +184,6 @@ class Delivery(StrEnum):
     BOUNCED = "bounced"
     COMPLAINED = "complained"
 
-
-DELIVERY_RANK: dict[Delivery, int] = {word: rank for rank, word in enumerate(Delivery)}
-"""The fold keeps the word of the highest rank, so that events may come in any order (DESIGN §3)."""
 
 DELIVERY_OF_EVENT: dict[EventType, Delivery] = {
     EventType.ACCEPTED: Delivery.ACCEPTED,

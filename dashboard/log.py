@@ -26,18 +26,12 @@ class Action(StrEnum):
     DATABASE_UNREACHABLE = "database_unreachable"
     SENDING_OFF = "sending_off"
     FAILED_OVER = "failed_over"
-    # operations
-    MIGRATED = "migrated"
-    DEMO_STARTED = "demo_started"
-    DEMO_STOPPED = "demo_stopped"
     # the worker
     WORKER_STARTED = "worker_started"
     WORKER_STOPPING = "worker_stopping"
     WORKER_STOPPED = "worker_stopped"
     LOOP_FAILED = "loop_failed"
     PROVIDER_PAUSED = "provider_paused"
-    PROVIDER_RESUMED = "provider_resumed"
-    ALERT_RAISED = "alert_raised"
     # the web
     WEB_STARTED = "web_started"
     WEB_STOPPED = "web_stopped"

@@ -47,6 +47,12 @@ def _facts(outcome: Ambiguous | NeverWritten | Rejected) -> dict[str, Any]:
         case NeverWritten():
             kind = "cannot_be_written" if outcome.permanent else "never_written"
             return {"kind": kind, "reason": outcome.reason}
+        case Rejected(key_in_use=True):
+            doubt = Ambiguous(
+                error_class="key_in_use", error_code=outcome.error_code, reason=outcome.reason, phase=outcome.phase,
+                request_id=outcome.request_id,
+            )  # fmt: skip
+            return _facts(doubt)
         case Rejected():
             refused, pause = _refusal(outcome)
             return {

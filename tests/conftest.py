@@ -14,7 +14,10 @@ from hypothesis import settings as hypothesis_settings
 from psycopg import sql
 
 from dashboard.embedded.postgres import EmbeddedPostgres
-from dashboard.ledger.database import migrate
+from dashboard.ledger.database import Connection, Database, migrate
+from tests.factories import Factory, own_database
+from tests.ledger.course import Ledger
+from tests.place import Place
 from tests.programs import PROGRAMS
 
 SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "4GB"}
@@ -64,6 +67,47 @@ def database_url(server_url: str, template_database: str) -> Iterator[str]:
     _administer(server_url, clone.format(sql.Identifier(name), sql.Identifier(template_database)))
     yield _url_of(server_url, name)
     _drop(server_url, name)
+
+
+@pytest.fixture
+def place(database_url: str) -> Iterator[Place]:
+    """The workspace ``default`` in a committed ledger of this test's own, ready to be asked for sends."""
+    database = Database(database_url)
+    yield Place(database)
+    database.close()
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    """A committed ledger that the real functions work on, one step a transaction."""
+    database = Database(database_url, pool_size=3)
+    yield Ledger(database)
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def read_database(server_url: str, template_database: str) -> Iterator[Database]:
+    """A database for tests that commit nothing."""
+    with own_database(server_url, template_database) as url:
+        database = Database(url, pool_size=1)
+        yield database
+        database.close()
+
+
+@pytest.fixture
+def connection(read_database: Database) -> Iterator[Connection]:
+    """A transaction that is rolled back."""
+    connection = read_database.connect()
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def factory(connection: Connection) -> Factory:
+    """Makes rows that nobody else sees."""
+    return Factory(connection)
 
 
 @pytest.fixture

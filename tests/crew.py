@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from dashboard.identity import send_id
 from dashboard.ledger import attempts, events, holds, recording, work
-from dashboard.ledger.attempts import Finished, Kind, Settled, Started, Windows
+from dashboard.ledger.attempts import Kind, Settled, Started, Windows
 from dashboard.ledger.database import Connection
 from dashboard.ledger.events import Told
 from dashboard.ledger.recording import Recorded
@@ -24,7 +24,7 @@ from dashboard.ledger.work import Claim
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.reconcile import Reconciled, reconcile
 from dashboard.worker.sweep import Swept, sweep
-from tests.place import Place
+from tests.place import Place, outcome_of
 
 T = TypeVar("T")
 
@@ -119,14 +119,6 @@ class Hand:
         (started,) = self.start()
         self.finish(started, kind, message_id if kind == "accepted" else None)
         return started
-
-
-def outcome_of(started: Started, kind: Kind, message_id: str | None = None, **more: Any) -> Finished:
-    """What one call came to."""
-    return Finished(
-        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-        kind=kind, provider_message_id=message_id, **more,
-    )  # fmt: skip
 
 
 # ── time, and what comes with it ─────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database
 from dashboard.ledger.place import is_home
 from dashboard.ledger.retry import Backoff
+from dashboard.ledger.vault import Vault
 from dashboard.simulator import Simulator
 from dashboard.worker.dispatch import Lane
 from dashboard.worker.pool import Pool
@@ -33,14 +34,19 @@ def point_at(place: Place, simulator: Simulator, *, keys: bool = True) -> None:
 
 @contextmanager
 def a_lane(
-    place: Place, *, places: int = 4, threads: int | None = None, windows: Windows | None = None,
+    place: Place,
+    *,
+    places: int = 4,
+    threads: int | None = None,
+    windows: Windows | None = None,
+    vault: Vault | None = None,
     backoff: Backoff | None = None,
-) -> Iterator[Lane]:  # fmt: skip
-    """A lane of a worker of its own; the test calls ``go_round``."""
+) -> Iterator[Lane]:
+    """A lane of a worker of its own; the test calls ``go_round``. ``vault``: the keys that it has, if not all."""
     database = Database(place.database.url, pool_size=3)
     worker = uuid4()
     place.run("insert into sendonce.workers (id, name, version, loops) values (%s, 'lane', '0', '{dispatch}')", worker)
-    submitter = Submitter(database, place.vault, request_timeout=10.0)
+    submitter = Submitter(database, vault or place.vault, request_timeout=10.0)
     pool = Pool(threads or places, name="submit")
     yield Lane(
         database, worker, submitter, pool, places=places, set_size=places, lease=timedelta(minutes=1),

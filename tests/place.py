@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from dashboard.ledger import attempts, work
 from dashboard.ledger.accounts import save_account
-from dashboard.ledger.attempts import Finished, Kind, Windows
+from dashboard.ledger.attempts import Finished, Kind, Started, Windows
 from dashboard.ledger.database import Database
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.tables import metadata
@@ -96,28 +96,25 @@ class Place:
 
     def send_all(self, message_id: str = "49a3") -> None:
         """What a worker does where the provider says yes to everything."""
-        worker, windows = uuid4(), Windows()
-        with self.database.transaction() as connection:
-            claims = work.claim(connection, worker=worker, limit=100, lease=timedelta(minutes=1))
-            started = attempts.start(connection, worker, claims, windows)
-        finished = [
-            Finished(
-                send_id=s.send_id, n=s.n, claim_number=s.claim_number, account_id=s.account_id, kind="accepted",
-                provider_message_id=message_id,
-            )
-            for s in started
-        ]  # fmt: skip
-        with self.database.transaction() as connection:
-            attempts.finish(connection, worker, finished, backoff=Backoff(), breaker=timedelta(seconds=30))
+        self._call_all("accepted", message_id)
 
     def fail_all(self, kind: Kind = "refused") -> None:
         """What a worker does where the provider refuses everything."""
+        self._call_all(kind)
+
+    def _call_all(self, kind: Kind, message_id: str | None = None) -> None:
         worker = uuid4()
         with self.database.transaction() as connection:
             claims = work.claim(connection, worker=worker, limit=100, lease=timedelta(minutes=1))
             started = attempts.start(connection, worker, claims, Windows())
-            finished = [
-                Finished(send_id=s.send_id, n=s.n, claim_number=s.claim_number, account_id=s.account_id, kind=kind)
-                for s in started
-            ]
+        finished = [outcome_of(one, kind, message_id) for one in started]
+        with self.database.transaction() as connection:
             attempts.finish(connection, worker, finished, backoff=Backoff(), breaker=timedelta(seconds=30))
+
+
+def outcome_of(started: Started, kind: Kind, message_id: str | None = None, **more: Any) -> Finished:
+    """What one call came to."""
+    return Finished(
+        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
+        kind=kind, provider_message_id=message_id, **more,
+    )  # fmt: skip

@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "investigate": ("dashboard.cli.investigate:investigate", "Find out what a complaint comes from."),
     "verify": ("dashboard.cli.verify:verify", "Check the invariants on a live database."),
     "replay": ("dashboard.cli.replay:replay", "Send again what failed, under its own key."),
+    "cancel": ("dashboard.cli.cancel:cancel", "Cancel sends that nobody wants any more."),
+    "dead-letters": ("dashboard.cli.dead_letters:dead_letters", "What could not be taken: look, queue again, discard."),
     "retain": ("dashboard.cli.retain:retain", "Strip what its mailstream keeps no longer."),
     "place": ("dashboard.cli.place:place", "Show where the ledger is, and adopt a new place."),
     "workspace": ("dashboard.cli.workspaces:workspace", "Tenants: most installations have one, called default."),

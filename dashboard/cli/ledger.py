@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from dashboard.cli import Mistake
-from dashboard.ledger.access import Refused
+from dashboard.ledger.access import Refused, find_person
 from dashboard.ledger.database import Connection, Database
 from dashboard.settings import read_database_url
 
@@ -23,3 +24,11 @@ def ledger() -> Iterator[Connection]:
         raise Mistake(str(refusal)) from None
     finally:
         database.close()
+
+
+def answering(connection: Connection, login: str) -> UUID:
+    """The person who answers for what a command does. Raises :class:`Mistake` where nobody may log in so."""
+    person = find_person(connection, login)
+    if person is None or person.disabled_at is not None:
+        raise Mistake(f"nobody has the login {login!r}; see: sendonce user list")
+    return person.id

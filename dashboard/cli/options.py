@@ -10,6 +10,8 @@ workspace_option = click.option(
     "--workspace", default="default", show_default=True, metavar="NAME", help="The workspace to work in."
 )
 
+user_option = click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 

@@ -6,10 +6,9 @@ from uuid import UUID
 
 import click
 
-from dashboard.cli import Mistake
-from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, workspace_option
-from dashboard.ledger.access import find_person, find_workspace
+from dashboard.cli.ledger import answering, ledger
+from dashboard.cli.options import example, user_option, workspace_option
+from dashboard.ledger.access import find_workspace
 from dashboard.ledger.holds import Refused
 from dashboard.ledger.replay import replay_send
 
@@ -21,7 +20,7 @@ from dashboard.ledger.replay import replay_send
     )
 )
 @click.argument("sends", metavar="SEND_ID…", nargs=-1, required=True, type=click.UUID)
-@click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
+@user_option
 @click.option("--reason", required=True, help="Why; it stands in the trace and in the audit log.")
 @click.option("--dry-run", is_flag=True, help="Only say what would become of each.")
 @workspace_option
@@ -34,12 +33,10 @@ def replay(sends: tuple[UUID, ...], login: str, reason: str, dry_run: bool, work
     left_alone = 0
     for send_id in dict.fromkeys(sends):
         with ledger() as connection:
-            workspace_id, person = find_workspace(connection, workspace), find_person(connection, login)
-            if person is None or person.disabled_at is not None:
-                raise Mistake(f"nobody has the login {login!r}; see: sendonce user list")
+            workspace_id, user_id = find_workspace(connection, workspace), answering(connection, login)
             with connection.transaction(force_rollback=dry_run):
                 result = replay_send(
-                    connection, workspace_id=workspace_id, send_id=send_id, user_id=person.id, reason=reason
+                    connection, workspace_id=workspace_id, send_id=send_id, user_id=user_id, reason=reason
                 )
         refused = isinstance(result, Refused)
         left_alone += refused

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import socket
+import time
 from typing import Any
 
 import click
@@ -12,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
+from dashboard.cli import Mistake
 from dashboard.cli.options import example
 from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Vault
@@ -25,6 +29,9 @@ THREADS = 8
 PATIENCE_SECONDS = 30
 """How long requests under way may take to end when the server is told to stop."""
 
+PORT_PATIENCE_SECONDS = 3.0
+"""How long a port may still be held by the processes of a server that was just killed."""
+
 
 @click.command(epilog=example("sendonce web --host 0.0.0.0 --port 8000"))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -37,6 +44,7 @@ def web(host: str, port: int, processes: int) -> None:
     """
     settings = read_settings(os.environ)
     configure(settings.log)
+    _wait_for_port(host, port)
     Server(settings, host=host, port=port, processes=processes).run()
 
 
@@ -70,6 +78,23 @@ class Server(BaseApplication):
         """The application, made in each process, since connections cannot be shared across a fork."""
         database = Database(self.settings.database_url, pool_size=THREADS, application_name="sendonce web")
         return create_app(self.settings, database, Vault(self.settings.encryption_keys))
+
+
+def _wait_for_port(host: str, port: int) -> None:
+    """Raises ``Mistake`` where this address cannot be listened on: gunicorn would only log it, line after line."""
+    until = time.monotonic() + PORT_PATIENCE_SECONDS
+    while True:
+        try:
+            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+            return
+        except OSError as error:
+            if time.monotonic() > until or error.errno != errno.EADDRINUSE:
+                # Python adds the address to the words of the system; those of the resolver have numbers below 0.
+                why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+                raise Mistake(
+                    f"cannot listen on {host}, port {port}: {why}; choose another with --host or --port"
+                ) from None
+        time.sleep(0.1)
 
 
 class _Log(Logger):

@@ -20,7 +20,8 @@ from dashboard.lifecycle import AttemptStatus, By, Decision, EventType, Reason, 
 
 def timeline(trace: Trace) -> list[Entry]:
     """The entries of a trace, oldest first. No text in it holds an address, whoever wrote it."""
-    found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_late_facts(trace), *_left_out(trace)]
+    found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_cancels(trace), *_late_facts(trace)]
+    found += _left_out(trace)
     found += [entry for attempt in trace.attempts for entry in _attempt(trace, attempt)]
     return folded(in_order(_discreet(entry) for entry in [*found, *_of_rows(trace)]))
 
@@ -263,6 +264,19 @@ def _decisions(trace: Trace) -> Iterator[Entry]:
             detail=decision.reason,
             evidence=f"decision {decision.id}",
         )
+
+
+def _cancels(trace: Trace) -> Iterator[Entry]:
+    for asked in trace.cancels:
+        yield Entry(
+            at=asked.at,
+            lane=Lane.PERSON,
+            what="Asked to cancel it: too late" if asked.too_late
+            else "Asked to cancel it while its call is running: too late if that is taken",
+            who=asked.person or "",
+            detail=asked.reason or "",
+            evidence=f"audit {asked.id}",
+        )  # fmt: skip
 
 
 # ── hearing ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ sets. A worker may always settle its own attempt, however late; it never starts 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -215,7 +215,14 @@ def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], win
 # ── finishing ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Kind = Literal[
-    "accepted", "refused", "refused_for_now", "account_trouble", "ambiguous", "never_written", "cannot_be_written"
+    "accepted",
+    "refused",
+    "refused_for_now",
+    "account_trouble",
+    "ambiguous",
+    "never_written",
+    "cannot_be_written",
+    "message_gone",
 ]
 
 
@@ -239,6 +246,14 @@ class Finished(NamedTuple):
     duration_ms: int | None = None
 
 
+def unconfirmed(started: Started) -> Finished:
+    """The outcome of an attempt whose start may not have been committed, so that it was not submitted."""
+    return Finished(
+        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
+        kind="never_written", reason="the write-ahead could not be confirmed",
+    )  # fmt: skip
+
+
 _STATUS: dict[Kind, AttemptStatus] = {
     "accepted": AttemptStatus.ACCEPTED,
     "refused": AttemptStatus.REJECTED,
@@ -247,6 +262,7 @@ _STATUS: dict[Kind, AttemptStatus] = {
     "ambiguous": AttemptStatus.AMBIGUOUS,
     "never_written": AttemptStatus.ABANDONED,
     "cannot_be_written": AttemptStatus.ABANDONED,
+    "message_gone": AttemptStatus.ABANDONED,
 }
 
 
@@ -358,6 +374,8 @@ class _Plan:
                     moves.give_back(connection, who, targets)
                 case "doubt":
                     moves.doubt(connection, who, targets)
+                case "hold":
+                    moves.hold(connection, who, targets)
                 case "fail":
                     moves.fail(connection, who, targets)
                 case "cancel":
@@ -368,7 +386,7 @@ def _next_move(
     f: Finished, row: Work, terms: Terms, in_doubt: dict[UUID, Doubt], now: datetime, backoff: Backoff
 ) -> tuple[str, Target]:
     """Where a send goes whose attempt was refused, not written, or may have been taken (DESIGN §5.4, §5.12, §5.18)."""
-    uncounted = f.kind in ("account_trouble", "never_written")
+    uncounted = f.kind in ("account_trouble", "never_written", "message_gone")
     counted = row.counted_attempts - uncounted
     next_try = now + _wait(f, row, counted, backoff)
 
@@ -380,19 +398,22 @@ def _next_move(
 
     if f.kind == "ambiguous" or f.send_id in in_doubt:
         reason = Reason.NO_ANSWER if f.kind == "ambiguous" else Reason.EARLIER_DOUBT
-        return "doubt", doubtful(row, terms, in_doubt[f.send_id], now, reason)
+        in_question = doubtful(row, terms, in_doubt[f.send_id], now, reason)
+        return "doubt", replace(in_question, claim_number=row.claim_number)
     if row.cancel_reason is not None:
         return "cancel", target(row.cancel_reason)
     if f.kind == "refused":
         return "fail", target(Reason.REFUSED)
     if f.kind == "cannot_be_written":
         return "fail", target(Reason.CANNOT_BE_WRITTEN)
+    if f.kind == "message_gone" and row.state is State.CLAIMED:  # told late, its next attempt will tell it again
+        return "hold", target(Reason.MESSAGE_GONE)
     if not uncounted and used_up(terms, counted=counted, first_attempt_at=row.first_attempt_at, next_try=next_try):
         return "fail", target(Reason.ATTEMPTS_USED_UP)
     match f.kind:
         case "account_trouble":
             return "retry_later", target(Reason.PROVIDER_PAUSED, next_try)
-        case "never_written":
+        case "never_written" | "message_gone":
             return "retry_later", target(Reason.NEVER_WRITTEN, next_try)
         case _:
             return "retry_later", target(Reason.REFUSED_FOR_NOW, next_try)
@@ -459,12 +480,12 @@ def doubtful(row: Work, terms: Terms, doubt: Doubt, now: datetime, reason: Reaso
     """The target of a doubt: looked at again when its grace is over, never before the call can have ended.
 
     Not even a person releases it before the submit deadline, the request time-out and the provider's declared settling
-    time have passed (DESIGN §5.6).
+    time have passed (DESIGN §5.6). It is not fenced by a claim, since the row is locked; a worker adds its own.
     """
     settled_after = doubt.running_until + (terms.settling_time or timedelta(0))
     return Target(
-        send_id=row.send_id, reason=reason, claim_number=row.claim_number, at=max(settled_after, now + terms.grace),
-        ambiguous_since=doubt.since, settled_after=settled_after,
+        send_id=row.send_id, reason=reason, at=max(settled_after, now + terms.grace), ambiguous_since=doubt.since,
+        settled_after=settled_after,
     )  # fmt: skip
 
 
@@ -474,6 +495,20 @@ def read_terms(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Terms]
         row[0]: Terms(row[1], row[2], row[3], Policy(row[4]), row[5], row[6], row[7])
         for row in run(connection, "read_terms", ids=ids).fetchall()
     }
+
+
+def leave_unanswered(connection: Connection, by: By, rows: Iterable[Work], *, error_class: str, reason: str) -> None:
+    """Nobody will tell any more what became of the attempts that these locked sends have open."""
+
+    def unanswered(row: Work, n: int) -> Finished:
+        assert row.account_id is not None  # the first attempt fixed it
+        return Finished(
+            send_id=row.send_id, n=n, claim_number=row.claim_number, account_id=row.account_id,
+            kind="ambiguous", error_class=error_class, reason=reason,
+        )  # fmt: skip
+
+    lost = [unanswered(row, row.open_attempt) for row in rows if row.open_attempt is not None]
+    tell(connection, by, [(f, AttemptStatus.AMBIGUOUS) for f in lost])
 
 
 def tell(

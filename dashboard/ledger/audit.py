@@ -34,6 +34,8 @@ class Action(StrEnum):
     HELD_CANCEL = "held.cancel"
     CANCEL_SEND = "cancel_send"  # a send that was not held
     REPLAY_SEND = "replay_send"
+    REQUEUE_DEAD_LETTER = "dead_letter.requeue"
+    DISCARD_DEAD_LETTER = "dead_letter.discard"
     ADD_USER = "add_user"
     SET_ROLE = "set_role"
     SET_PASSWORD = "set_password"  # the name of an action

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,12 +11,9 @@ from uuid import UUID
 from dashboard.ledger.database import Connection, run
 from dashboard.ledger.dead_letters import REFUSED, refusal
 from dashboard.ledger.recording import record
-from dashboard.ledger.requests import BadRequest, Request, read_request
+from dashboard.ledger.requests import BadRequest, Request, read_outbox_text
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Verdict
-
-MAX_REQUEST = 10_000_000
-"""Characters of one request, as the API takes bytes."""
 
 BYTES = 4_000_000
 """Of one pass, as the database stores them (compressed): a pass holds no more in memory, however large its rows are."""
@@ -80,15 +76,9 @@ def _request(row: _Row) -> Request:
     """Raises :class:`BadRequest`."""
     if row.asked_at is None:
         raise BadRequest("asked_at", "lies outside the calendar")
-    if len(row.request) > MAX_REQUEST:
-        raise BadRequest("request", f"has {len(row.request)} characters; at most {MAX_REQUEST} are taken")
-    try:
-        raw = json.loads(row.request)
-    except (ValueError, RecursionError):
-        raise BadRequest("request", "holds a number, or a depth, that cannot be read") from None
-    return read_request(
-        raw, workspace_id=row.workspace_id, source=row.source, asked_at=row.asked_at, outbox_id=row.id
-    )  # fmt: skip
+    return read_outbox_text(
+        row.request, workspace_id=row.workspace_id, source=row.source, asked_at=row.asked_at, outbox_id=row.id
+    )
 
 
 def _record(

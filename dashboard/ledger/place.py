@@ -21,12 +21,12 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from dashboard.ledger import attempts, audit, moves, standby, work
-from dashboard.ledger.attempts import Doubt, Finished
+from dashboard.ledger.attempts import Doubt
 from dashboard.ledger.database import Connection, database_now, run
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Terms
 from dashboard.ledger.work import Work
-from dashboard.lifecycle import AttemptStatus, By, Reason
+from dashboard.lifecycle import By, Reason
 from dashboard.log import Action, log
 
 SET = 1000
@@ -296,26 +296,19 @@ def _from_before(connection: Connection, before: datetime) -> Iterator[list[UUID
 
 def _hold(connection: Connection, ids: list[UUID]) -> int:
     locked = work.lock(connection, ids)
-    running = [row for row in locked.values() if row.open_attempt is not None]
-    attempts.tell(connection, By.RECONCILE, [(_lost(row), AttemptStatus.AMBIGUOUS) for row in running])
+    attempts.leave_unanswered(
+        connection, By.RECONCILE, locked.values(),
+        error_class="ledger_moved", reason="the ledger was moved while the call was running",
+    )  # fmt: skip
     terms, doubts = attempts.read_terms(connection, ids), attempts.read_doubts(connection, ids)
     now = database_now(connection)
     targets = [_target(row, terms[row.send_id], doubts.get(row.send_id), now) for row in locked.values()]
     return len(moves.hold(connection, Who(By.RECONCILE), targets))
 
 
-def _lost(row: Work) -> Finished:
-    assert row.open_attempt is not None
-    assert row.account_id is not None
-    return Finished(
-        send_id=row.send_id, n=row.open_attempt, claim_number=row.claim_number, account_id=row.account_id,
-        kind="ambiguous", error_class="ledger_moved", reason="the ledger was moved while the call was running",
-    )  # fmt: skip
-
-
 def _target(row: Work, terms: Terms, doubt: Doubt | None, now: datetime) -> Target:
     if doubt is None:
         return Target(send_id=row.send_id, reason=Reason.LEDGER_MOVED)
     in_doubt = attempts.doubtful(row, terms, doubt, now, Reason.LEDGER_MOVED)
-    # The row is locked: no claim is its fence. A held send is looked at by people, not at a time.
-    return replace(in_doubt, claim_number=None, at=None, waives=("ambiguous",))
+    # A held send is looked at by people, not at a time.
+    return replace(in_doubt, at=None, waives=("ambiguous",))

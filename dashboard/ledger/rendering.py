@@ -12,14 +12,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape
+
+from dashboard.ledger.bounded import Bounded, budget
 
 MAX_RENDERED = 10_000_000
 """Characters of one rendered part."""
 
-_TEXT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-_HTML = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=True)
+LONGEST_KEPT = 100_000
+"""Characters of a text that is kept for the next message: hundreds are kept, and a request may hold millions."""
+
+_TEXT = Bounded(undefined=StrictUndefined, autoescape=False)
+_HTML = Bounded(undefined=StrictUndefined, autoescape=True)
 
 _MARK = re.compile(r"\{[{%#]")
 _OTHER_LINE_END = re.compile(r"\r\n?")
@@ -36,14 +40,24 @@ class CannotRender(Exception):
 def render(source: str, variables: Mapping[str, Any], *, html: bool) -> str:
     """The text with its variables put in, escaped in HTML. Raises :class:`CannotRender`."""
     try:
-        text = _renderer(source, html)(variables) if _MARK.search(source) else _as_templates_do(source)
+        if not _MARK.search(source):
+            text = _as_templates_do(source)
+        else:
+            renderer = _renderer if len(source) <= LONGEST_KEPT else _renderer.__wrapped__
+            text = renderer(source, html)(variables)
+    except CannotRender:
+        raise
     except TemplateError as error:
         raise CannotRender(_without_values(error)) from None
     except Exception as error:  # whatever a template may do with its variables
         raise CannotRender(f"{type(error).__name__} while rendering") from None
     if len(text) > MAX_RENDERED:
-        raise CannotRender(f"a rendered part has more than {MAX_RENDERED} characters")
+        raise _too_large()
     return text
+
+
+def _too_large() -> CannotRender:
+    return CannotRender(f"a rendered part has more than {MAX_RENDERED} characters")
 
 
 def _without_values(error: TemplateError) -> str:
@@ -67,7 +81,8 @@ def _renderer(source: str, html: bool) -> Render:
             part.data.replace("%", "%%") if isinstance(part, nodes.TemplateData) else "%s" for part in parts
         )
         return functools.partial(_fill, pattern, names, escape if html else str)
-    return functools.partial(_run, environment.from_string(parsed))
+    with budget():  # what is constant is worked out here
+        return functools.partial(_run, environment.from_string(parsed))
 
 
 def _parts(template: nodes.Template) -> list[nodes.Node]:
@@ -83,8 +98,15 @@ def _is_plain_name(part: nodes.Node) -> bool:
 
 
 def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], variables: Mapping[str, Any]) -> str:
+    left = MAX_RENDERED
     try:
-        return pattern % tuple([shown(variables[name]) for name in names])
+        values = []
+        for name in names:
+            values.append(shown(variables[name]))
+            left -= len(values[-1])
+            if left < 0:
+                raise _too_large()
+        return pattern % tuple(values)
     except KeyError as missing:
         raise UndefinedError(f"{missing} is undefined") from None
 
@@ -92,4 +114,5 @@ def _fill(pattern: str, names: tuple[str, ...], shown: Callable[[Any], str], var
 def _run(template: Template, variables: Mapping[str, Any]) -> str:
     # What ``render`` does, without copying the environment's globals into a chain of maps for each message.
     context = template.new_context({**template.environment.globals, **variables}, shared=True)
-    return template.environment.concat(template.root_render_func(context))
+    with budget():
+        return template.environment.concat(template.root_render_func(context))

@@ -14,6 +14,9 @@ from dashboard import identity
 MAX_TEXT = 512
 """Characters of a name, an id or a trigger."""
 
+MAX_REQUEST = 10_000_000
+"""Bytes of one request as JSON, wherever it comes from."""
+
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 RECIPIENT_FIELDS = frozenset({"id", "address", "name"})
@@ -95,6 +98,17 @@ def read_request(
         asked_at=asked_at,
         outbox_id=outbox_id,
     )
+
+
+def read_outbox_text(text: str, *, workspace_id: UUID, source: str, asked_at: datetime, outbox_id: UUID) -> Request:
+    """Read what stood in the outbox. Raises :class:`BadRequest`."""
+    if len(text) > MAX_REQUEST:  # put in past ``enqueue``, which refuses it
+        raise BadRequest("request", f"has {len(text)} characters; at most {MAX_REQUEST} are taken")
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadRequest("request", "holds a number, or a depth, that cannot be read") from None
+    return read_request(raw, workspace_id=workspace_id, source=source, asked_at=asked_at, outbox_id=outbox_id)
 
 
 def read_caller_request(raw: object, *, workspace_id: UUID, fingerprint: bytes, asked_at: datetime) -> Request:

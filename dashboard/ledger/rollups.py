@@ -47,11 +47,6 @@ def measure(connection: Connection) -> None:
         run(connection, "measure_workspaces")
 
 
-def mark_all(connection: Connection) -> None:
-    """Mark every minute of the ledger: the next passes of :func:`roll_up` then rebuild all figures."""
-    run(connection, "mark_all_dirty")
-
-
 def _alone(connection: Connection) -> bool:
     """True where this transaction holds the lock, or could take it."""
     row = connection.execute("select pg_try_advisory_xact_lock(%s)", [LOCK]).fetchone()

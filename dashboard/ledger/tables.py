@@ -462,6 +462,7 @@ dead_letters = Table(
     Column("payload", LargeBinary, nullable=False),  # encrypted
     Column("digest", LargeBinary),  # keyed, of the payload of a webhook: the provider may send it again
     Column("repeats", Integer, nullable=False, server_default=text("0")),
+    Column("discarded_at", Time),  # since then its payload is empty; who and why stands in the audit log
     Index("dead_letters_by_time", "workspace_id", "at"),
     Index("dead_letters_once", "account_id", "digest", unique=True),
 )

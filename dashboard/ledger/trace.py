@@ -252,6 +252,17 @@ class DecisionMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAsked:
+    """Somebody asked to cancel it while its call was running, or, ``too_late``, after its end. ``id``: in the audit."""
+
+    id: int
+    at: datetime
+    person: str | None
+    reason: str | None
+    too_late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """A process that claimed, tried or met this send."""
 
@@ -319,6 +330,7 @@ class Trace:
     second_ids: list[SecondId]
     holds: list[Hold]
     decisions: list[DecisionMade]
+    cancels: list[CancelAsked]
     workers: dict[UUID, Worker]
     suppressions: list[SuppressionRule]
     neighbours: list[Neighbour]
@@ -436,6 +448,7 @@ class _Reading:
         self._second_ids = self._of_send(SecondId, "second_ids")
         self._holds = self._of_send(Hold, "holds")
         self._decisions = self._of_send(DecisionMade, "decisions")
+        self._cancels = self._of_send(CancelAsked, "cancels")
         self._suppressions = self._of_send(SuppressionRule, "suppressions")
         self._workers = self._ask("workers")
 
@@ -444,7 +457,8 @@ class _Reading:
         workers = {row["id"]: Worker(**row) for row in self._workers}
         stream, account, attempts = self._stream(), self._account(), self._attempts()
         duplicates, moves, events, second_ids = self._duplicates(), self._moves(), self._events(), self._second_ids()
-        holds, decisions, suppressions = self._holds(), self._decisions(), self._suppressions()
+        holds, decisions, cancels = self._holds(), self._decisions(), self._cancels()
+        suppressions = self._suppressions()
         found = {}
         for row in self._facts:
             work, count = _prefixed(row, "work_"), _prefixed(row, "count_")
@@ -461,6 +475,7 @@ class _Reading:
                 second_ids=second_ids.get(send.id, []),
                 holds=holds.get(send.id, []),
                 decisions=decisions.get(send.id, []),
+                cancels=cancels.get(send.id, []),
                 workers=workers,
                 suppressions=suppressions.get(send.id, []),
                 neighbours=[],

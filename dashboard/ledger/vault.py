@@ -17,44 +17,57 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dashboard.identity import address_lookup, subject_lookup
 
+NONCE, TAG = 12, 16
+"""Bytes of an AES-GCM nonce and tag."""
+
 
 class Unreadable(Exception):
-    """The key is not there any more, or the text was not written for this row."""
+    """The text was not written for this row, was damaged, or its key is not there."""
+
+
+class KeyMissing(Unreadable):
+    """The key is not configured: the trouble of this installation, not of this row."""
 
 
 class Vault:
     """Encrypts with the first key, decrypts with whichever was used."""
 
     def __init__(self, keys: Sequence[tuple[str, bytes]]) -> None:
-        """``keys``: (id, 32 bytes), the active one first. Raises ValueError without any."""
+        """``keys``: (id, 32 bytes), the active one first, the oldest last. Raises ValueError without any.
+
+        What is hashed is hashed under the oldest: hashes are compared, with those from before a rotation as well.
+        """
         if not keys:
             raise ValueError("at least one encryption key is needed")
         self._ciphers = {name.encode(): AESGCM(key) for name, key in keys}
         active = keys[0][0].encode()
         self._prefix = bytes([len(active)]) + active
         self._cipher = self._ciphers[active]
-        self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in keys]
-        self._subject_keys = [hmac.digest(key, b"subject look-up", hashlib.sha256) for _, key in keys]
+        self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in reversed(keys)]
+        self._subject_keys = [hmac.digest(key, b"subject look-up", hashlib.sha256) for _, key in reversed(keys)]
         self._hash_key = hmac.digest(keys[-1][1], b"keyed hash", hashlib.sha256)
 
     def encrypt(self, plain: bytes, row: bytes) -> bytes:
         """Encrypt for the row of that id."""
-        nonce = os.urandom(12)
+        nonce = os.urandom(NONCE)
         return self._prefix + nonce + self._cipher.encrypt(nonce, plain, row)
 
     def decrypt(self, stored: bytes, row: bytes) -> bytes:
-        """Decrypt. Raises :class:`Unreadable`."""
-        end = 1 + stored[0]
-        cipher = self._ciphers.get(stored[1:end])
+        """Decrypt. Raises :class:`Unreadable`; its kind :class:`KeyMissing` where only the key is not there."""
+        end = 1 + stored[0] if stored else 0
+        name = stored[1:end]
+        if len(stored) < end + NONCE + TAG or not (name.isascii() and name.decode(errors="replace").isprintable()):
+            raise Unreadable("this is no encrypted text, or it was damaged")
+        cipher = self._ciphers.get(name)
         if cipher is None:
-            raise Unreadable("the encryption key of this row is not configured")
+            raise KeyMissing("the encryption key of this row is not configured")
         try:
-            return cipher.decrypt(stored[end : end + 12], stored[end + 12 :], row)
+            return cipher.decrypt(stored[end : end + NONCE], stored[end + NONCE :], row)
         except InvalidTag:
             raise Unreadable("this text was not written for this row, or was changed") from None
 
     def lookup(self, address: str) -> bytes:
-        """The hash under which a new row files this address. Raises BadAddress."""
+        """The hash under which a row files this address, the same before and after a rotation. Raises BadAddress."""
         return address_lookup(address, self._lookup_keys[0])
 
     def lookups(self, address: str) -> list[bytes]:

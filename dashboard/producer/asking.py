@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from dashboard.ledger.requests import read_request
+from dashboard.ledger.requests import MAX_REQUEST, BadRequest, read_request
 
 Trigger = tuple[str, str] | tuple[str, str, datetime | str]
 """What asked for the send: its type, its id, and perhaps when it happened."""
@@ -55,7 +55,11 @@ def enqueue(
     if not workspace:
         raise ValueError("workspace: is needed, as text")
     read_request(raw, workspace_id=NOWHERE, source="outbox", asked_at=datetime.now(UTC))
-    return UUID(str(_ask(connection, json.dumps(raw, ensure_ascii=False))))
+    request = json.dumps(raw, ensure_ascii=False)
+    size = len(request.encode())
+    if size > MAX_REQUEST:
+        raise BadRequest("request", f"has {size} bytes; at most {MAX_REQUEST} are taken: put a link into the message")
+    return UUID(str(_ask(connection, request)))
 
 
 def trigger_fields(trigger: Trigger) -> dict[str, str | None]:

@@ -15,7 +15,7 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from dashboard.ledger import caller as calls
-from dashboard.ledger.attempts import Started, Windows
+from dashboard.ledger.attempts import Started, Windows, unconfirmed
 from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.requests import Request, read_caller_request
 from dashboard.ledger.standing import Standing
@@ -194,7 +194,7 @@ def _begin(ledger: Ledger, request: Request, caller: UUID, windows: Windows) -> 
 
 def _withdraw(ledger: Ledger, request: Request, caller: UUID, started: Started) -> None:
     """Nobody knows whether this attempt is on record; that it was never written, we know. Else the sweep finds it."""
-    finished = as_finished(started, base.NeverWritten("the write-ahead could not be confirmed"), 0)
+    finished = unconfirmed(started)
     with suppress(Exception), ledger.database.transaction() as connection:
         calls.conclude(connection, request.workspace_id, caller=caller, finished=finished)
 

@@ -100,6 +100,9 @@ class Rejected:
 
     scope: Scope | None = Scope.MESSAGE
     retryable: bool = False
+    key_in_use: bool = False
+    """Another call under our idempotency key is running. Only this one was not taken: that one may be a copy of it,
+    repeated by a client library or a proxy, so that to the ledger the send is in doubt."""
     retry_after_seconds: float | None = None
     error_code: str | None = None
     reason: str = ""
@@ -242,7 +245,6 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
-    batch_size: int = 1
 
 
 Settings = Mapping[str, str]

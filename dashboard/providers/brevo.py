@@ -31,13 +31,12 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, json_in_text, listed, read_each
-from dashboard.providers.http_outcomes import Ruling
+from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
@@ -45,7 +44,6 @@ from dashboard.providers.json_api import (
     said,
     says_yes,
     split_mailbox,
-    unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult

@@ -1,4 +1,4 @@
-"""How an HTTP answer is judged where a provider's own table says nothing else.
+"""One HTTP call for one send, and how its answer is judged where a provider's own table says nothing else.
 
 The default is doubt: a status without a row here is ambiguous, because the provider may have taken the message.
 """
@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Rejected, Scope
+from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Outgoing, Rejected, Scope
 from dashboard.providers.reading import json_object
-from dashboard.providers.results import Answer, NoAnswer
-from dashboard.providers.wording import for_people
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.wording import for_people, why_unsendable
 
 LONGEST_WAIT = 31 * 86_400.0
 """A Retry-After beyond a month is a mistake: it is cut to this many seconds."""
@@ -24,7 +24,8 @@ LONGEST_WAIT = 31 * 86_400.0
 class Ruling:
     """What one kind of answer means, and the document that says so."""
 
-    verdict: Literal["rejected", "retryable", "ambiguous"]
+    verdict: Literal["rejected", "retryable", "key_in_use", "ambiguous"]
+    """*key_in_use*: a call under our key is running; repeat it, but nobody knows what became of the first."""
     scope: Scope | None
     source: str
 
@@ -39,19 +40,42 @@ COMMON: Mapping[int, Ruling] = {
     402: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.3"),
     403: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.4"),
     404: Ruling("rejected", Scope.ACCOUNT, f"{_RFC}.5.5"),
-    408: Ruling("retryable", Scope.MESSAGE, f"{_RFC}.5.9: no complete request arrived"),
+    # Ours went out whole: whoever had no time may have waited for a server behind it, as gateways do.
+    408: Ruling("ambiguous", None, f"{_RFC}.5.9 speaks of a request that did not arrive"),
     409: Ruling("ambiguous", Scope.MESSAGE, "a conflict may be with our own first try"),
     421: Ruling("retryable", None, f"{_RFC}.5.20: the wrong server, it does nothing"),
     425: Ruling("retryable", None, "RFC 8470 §5.2: the server was unwilling to process it yet"),
     429: Ruling("retryable", Scope.ACCOUNT, "RFC 6585 §4"),
 }
 OTHER_4XX = Ruling("rejected", Scope.MESSAGE, f"{_RFC}.5: the client's error, the request was not carried out")
+REGISTERED_4XX = frozenset((*range(400, 418), *range(421, 427), 428, 429, 431, 451))
+"""IANA's list of status codes. What is not on it (420, 460, 499) is somebody's own, such as a proxy's that gave up."""
 DOUBT = Ruling("ambiguous", None, f"{_RFC}.6 and whatever is not documented")
 
 
 def ruling_of(status: int) -> Ruling:
     """The common ruling over a status that is not the documented success."""
-    return COMMON.get(status, OTHER_4XX if 400 <= status < 500 else DOUBT)
+    return COMMON.get(status, OTHER_4XX if status in REGISTERED_4XX else DOUBT)
+
+
+def call_once(
+    outgoing: Outgoing,
+    *,
+    write: Callable[[Outgoing], bytes],
+    post: Callable[[bytes], Answer | NoAnswer | NeverWritten],
+    judge: Callable[[Answer], Outcome],
+) -> Outcome:
+    """Write the body of one send, post it once, and judge what came back.
+
+    ``write`` raises ValueError, in words for the message's author, for what the provider can never be told.
+    """
+    if reason := why_unsendable(outgoing):
+        return NeverWritten(reason, permanent=True)
+    try:
+        body = write(outgoing)
+    except ValueError as error:
+        return NeverWritten(str(error), permanent=True)
+    return outcome_of(post(body), judge)
 
 
 def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer], Outcome]) -> Outcome:
@@ -63,6 +87,13 @@ def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer
             return judge_failure(result)
         case Answer():
             return judge(result)
+
+
+def judge_result(title: str, result: SendResult, judge: Callable[[Answer], Outcome]) -> Outcome:
+    """The outcome of one recorded result. Raises ValueError for a result of another protocol."""
+    if not isinstance(result, Answer | NoAnswer):
+        raise ValueError(f"{title} speaks HTTP: give a status or an error")
+    return outcome_of(result, judge)
 
 
 def readable(answer: Answer) -> dict[str, Any] | None:
@@ -91,6 +122,30 @@ def listed(result: Answer | NoAnswer | NeverWritten, name: str) -> list[Any]:
     return found
 
 
+def judge_by_table(
+    answer: Answer,
+    rulings: Mapping[tuple[int, str], Ruling],
+    *,
+    body_read: bool,
+    error_code: str | None,
+    words: str = "",
+    request_id: str | None = None,
+) -> Outcome:
+    """The outcome of an answer that is not the documented yes: by status and code, any other by its status alone.
+
+    ``body_read``: the body is whole, since it could be read; one that could not, and has no end, may have been cut off.
+    """
+    if not body_read and not answer.end_marked:
+        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
+    ruling = rulings.get((answer.status, error_code or "")) or ruling_of(answer.status)
+    return judge_refusal(answer, ruling, error_code=error_code, words=words, request_id=request_id)
+
+
+def unreadable(answer: Answer, reason: str, request_id: str | None = None) -> Ambiguous:
+    """The outcome of a success status whose body is not the documented one."""
+    return Ambiguous(error_class="unreadable_answer", reason=f"HTTP {answer.status} {reason}", request_id=request_id)
+
+
 def judge_refusal(
     answer: Answer, ruling: Ruling, *, error_code: str | None, words: str = "", request_id: str | None = None
 ) -> Outcome:
@@ -100,10 +155,12 @@ def judge_refusal(
         return Ambiguous(
             error_class=f"http_{answer.status}", reason=reason, error_code=error_code, request_id=request_id
         )
+    retryable = ruling.verdict != "rejected"
     return Rejected(
         scope=ruling.scope,
-        retryable=ruling.verdict == "retryable",
-        retry_after_seconds=retry_after(answer.headers, answer.received_at) if ruling.verdict == "retryable" else None,
+        retryable=retryable,
+        key_in_use=ruling.verdict == "key_in_use",
+        retry_after_seconds=retry_after(answer.headers, answer.received_at) if retryable else None,
         error_code=error_code,
         reason=reason,
         request_id=request_id,
@@ -126,16 +183,17 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
         return min(float(value), LONGEST_WAIT)
-    until = _date(value)
+    until = http_date(value)
     if until is None:
         return None
-    seconds = (until - (_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds()
+    seconds = (until - (http_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds()
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def _date(value: str) -> datetime | None:
+def http_date(value: str) -> datetime | None:
+    """A date as HTTP writes it (RFC 9110 §5.6.7), in UTC; None if it cannot be read."""
     try:
         at = parsedate_to_datetime(value)
-        return at.replace(tzinfo=at.tzinfo or UTC)
+        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

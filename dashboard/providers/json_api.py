@@ -9,15 +9,15 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
-from dashboard.providers.base import Ambiguous, Channel, NeverWritten, Outcome, Outgoing, Settings
+from dashboard.providers.base import Channel, Outcome, Outgoing, Settings
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, judge_refusal, outcome_of, ruling_of
+from dashboard.providers.http_outcomes import Ruling, call_once, judge_by_table, unreadable
 from dashboard.providers.reading import parsed_json
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.results import Answer
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import for_people, mailbox, why_unsendable
+from dashboard.providers.wording import for_people, mailbox
 
 LONGEST_ID = 200
 """Characters of an id or an error code. No provider promises longer ones."""
@@ -38,12 +38,13 @@ class JsonChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """One POST, once."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
         headers = {**self.headers(outgoing), "Content-Type": "application/json"}
-        body = json.dumps(self.fields(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
-        result = self.client.post(self.path, headers=headers, body=body, submit_by=outgoing.deadline)
-        return outcome_of(result, self.judge)
+        return call_once(
+            outgoing,
+            write=lambda outgoing: json_bytes(self.fields(outgoing)),
+            post=lambda body: self.client.post(self.path, headers=headers, body=body, submit_by=outgoing.deadline),
+            judge=self.judge,
+        )
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -85,6 +86,11 @@ def says_yes(value: str) -> bool:
 
 
 # ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def json_bytes(fields: Mapping[str, Any]) -> bytes:
+    """A body for the wire, the same bytes for the same fields."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,14 +138,9 @@ def code_of(value: str | None) -> str | None:
     return for_people(value or "", LONGEST_ID) or None
 
 
-def is_id(value: str | None) -> bool:
+def is_id(value: str | None) -> TypeGuard[str]:
     """True for what can be a provider's id of a message."""
     return value is not None and len(value) <= LONGEST_ID
-
-
-def unreadable(answer: Answer, reason: str) -> Ambiguous:
-    """The outcome of a success status whose body is not the documented one."""
-    return Ambiguous(error_class="unreadable_answer", reason=f"HTTP {answer.status} {reason}")
 
 
 def judge_error(
@@ -150,17 +151,7 @@ def judge_error(
     error_code: str | None,
     words: str = "",
 ) -> Outcome:
-    """The outcome of an answer that is not the documented yes: by status and code, any other by its status alone."""
+    """The outcome of an answer that is not the documented yes, a success status of another kind among them."""
     if 200 <= answer.status < 300:
         return unreadable(answer, "without the documented answer")
-    if not body_read and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
-    ruling = rulings.get((answer.status, error_code or "")) or ruling_of(answer.status)
-    return judge_refusal(answer, ruling, error_code=error_code, words=words)
-
-
-def judge_result(title: str, result: SendResult, judge: Callable[[Answer], Outcome]) -> Outcome:
-    """The outcome of one recorded result. Raises ValueError for a result of another protocol."""
-    if not isinstance(result, Answer | NoAnswer):
-        raise ValueError(f"{title} speaks HTTP: give a status or an error")
-    return outcome_of(result, judge)
+    return judge_by_table(answer, rulings, body_read=body_read, error_code=error_code, words=words)

@@ -7,7 +7,6 @@ one body only, within the memory of a process, and the address of the webhook is
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import re
@@ -21,12 +20,9 @@ from urllib.parse import quote, urlencode
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
-    Ambiguous,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
-    NeverWritten,
     NotAuthentic,
     Outcome,
     Outgoing,
@@ -41,11 +37,15 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import judge_failure, judge_refusal, listed, outcome_of, readable, ruling_of
+from dashboard.providers.http_outcomes import call_once, judge_by_table, judge_result, listed, readable, unreadable
+from dashboard.providers.json_api import basic
 from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import mailbox_text, message_id, tidy, why_unsendable
+from dashboard.providers.wording import mailbox_text, message_id, tidy
+
+BASE_URL = "https://api.mailgun.net"
 
 # ── Mailgun's words ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -86,15 +86,14 @@ class MailgunChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/<domain>/messages``, once ("Send an email")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        try:
-            body = request_body(outgoing)
-        except ValueError as error:
-            return NeverWritten(str(error), permanent=True)
         headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
-        return outcome_of(
-            self.client.post(f"{self.domain}/messages", headers=headers, body=body, submit_by=outgoing.deadline), judge
+        return call_once(
+            outgoing,
+            write=request_body,
+            post=lambda body: self.client.post(
+                f"{self.domain}/messages", headers=headers, body=body, submit_by=outgoing.deadline
+            ),
+            judge=judge,
         )
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
@@ -139,11 +138,9 @@ def judge(answer: Answer) -> Outcome:
         told = (text(mapping(body).get("id")) or "").strip("<>")
         if told and len(told) <= _LONGEST_ID:
             return Accepted(told)
-        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id")
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
+        return unreadable(answer, "without a message id")
     words = text(mapping(body).get("message")) or ""
-    return judge_refusal(answer, ruling_of(answer.status), error_code=str(answer.status), words=words)
+    return judge_by_table(answer, {}, body_read=body is not None, error_code=str(answer.status), words=words)
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,9 +169,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
 
     ``keys``: HTTP webhook signing keys apart by spaces. For a sub-account ``parent-signature`` counts as well.
     """
-    known = keys.split()
-    if not known:
-        raise CannotVerify("the account has no webhook signing key")
+    known = secrets_of(keys)
     timestamp, token = text(signature.get("timestamp")) or "", text(signature.get("token")) or ""
     given = [told for name in ("signature", "parent-signature") if (told := text(signature.get(name)))]
     if not token or not re.fullmatch(r"[0-9]{1,12}", timestamp):
@@ -182,8 +177,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
     if not -TOLERANCE_SECONDS <= request.now.timestamp() - int(timestamp) <= LONGEST_DELAY_SECONDS:
         raise NotAuthentic("the timestamp is more than nine hours old, or in the future")
     content = (timestamp + token).encode()
-    right = [hmac.new(key.encode(), content, hashlib.sha256).hexdigest().encode() for key in known]
-    if not any(hmac.compare_digest(one.encode(), each) for one in given for each in right):
+    if not matches(given, [hmac.digest(key, content, hashlib.sha256).hex().encode() for key in known]):
         raise NotAuthentic("no signature matches")
     if tokens.came_with_another(token, request.body):
         raise NotAuthentic("the signature was used with another body")
@@ -290,7 +284,7 @@ class Mailgun:
         Setting(
             name="base_url",
             help="Where the API answers; https://api.eu.mailgun.net in the EU.",
-            default="https://api.mailgun.net",
+            default=BASE_URL,
         ),
         Setting(
             name="webhook_secret",
@@ -315,11 +309,10 @@ class Mailgun:
             return refusing("domain must be the sending domain, in ASCII")
         try:
             key = credential(settings, "api_key")
-            client = HttpClient(settings.get("base_url") or "https://api.mailgun.net", request_timeout=request_timeout)
+            client = HttpClient(settings.get("base_url") or BASE_URL, request_timeout=request_timeout)
         except ValueError as error:
             return refusing(str(error))
-        encoded = base64.b64encode(f"api:{key}".encode()).decode()
-        return MailgunChannel(client, f"Basic {encoded}", f"/v3/{quote(domain)}")
+        return MailgunChannel(client, basic("api", key), f"/v3/{quote(domain)}")
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature, which lies in the body, then read the one event."""
@@ -330,12 +323,6 @@ class Mailgun:
         check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""), self.tokens)
         return Webhook(events_of(parsed, request.body))
 
-    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+    def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""
-        match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer():
-                return judge(result)
-            case _:
-                raise ValueError("Mailgun speaks HTTP: give a status or an error")
+        return judge_result(self.title, result, judge)

@@ -27,23 +27,21 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, json_in_text, listed, read_each
-from dashboard.providers.http_outcomes import judge_refusal, ruling_of
+from dashboard.providers.http_outcomes import judge_refusal, judge_result, ruling_of, unreadable
 from dashboard.providers.json_api import (
     basic,
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
     open_json_channel,
     said,
     split_mailbox,
-    unreadable,
 )
-from dashboard.providers.reading import bare_address, epoch, mapping, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, first_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 
@@ -119,8 +117,7 @@ def judge(answer: Answer) -> Outcome:
 
 
 def _judge_refused(answer: Answer, message: Mapping[str, Any]) -> Outcome:
-    errors = message.get("Errors")
-    error = mapping(errors[0]) if isinstance(errors, list) and errors else {}
+    error = first_object(message.get("Errors"))
     status = error.get("StatusCode")
     return judge_refusal(
         answer,

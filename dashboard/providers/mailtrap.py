@@ -17,7 +17,6 @@ from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
     NotAuthentic,
@@ -30,21 +29,21 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, read_each
+from dashboard.providers.http_outcomes import judge_result, unreadable
 from dashboard.providers.json_api import (
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
     open_json_channel,
     said,
     split_mailbox,
-    unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, json_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import tidy
 
 BASE_URL = "https://send.api.mailtrap.io"
@@ -113,12 +112,8 @@ def verify(request: WebhookRequest, secrets: str) -> None:
     ``secrets``: one secret, or several apart by spaces while one replaces another. Nothing dates the signature: a
     repeated event is known by its id.
     """
-    if not secrets.split():
-        raise CannotVerify("the account has no webhook secret")
-    signature = request.headers.get("mailtrap-signature", "").strip().lower().encode(errors="replace")
-    keys = [secret.encode(errors="replace") for secret in secrets.split()]
-    right = [hmac.digest(key, request.body, hashlib.sha256).hex().encode() for key in keys]
-    if not any(hmac.compare_digest(signature, one) for one in right):
+    right = [hmac.digest(key, request.body, hashlib.sha256).hex().encode() for key in secrets_of(secrets)]
+    if not matches([request.headers.get("mailtrap-signature", "").strip().lower()], right):
         raise NotAuthentic("no signature matches")
 
 

@@ -36,23 +36,22 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, read_each
-from dashboard.providers.http_outcomes import Ruling, judge_refusal
+from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
     open_json_channel,
     said,
     split_mailbox,
-    unreadable,
 )
-from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, json_list, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import tidy
 
 BASE_URL = "https://mandrillapp.com"
@@ -160,29 +159,18 @@ def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> str:
     Signed are the public URL of the webhook, exactly as it stands at Mandrill, and each field's name and value in
     order of the names ("Authenticating webhook requests"). ``secrets``: one key, or several apart by spaces.
     """
-    if not secrets.split() or not url:
-        raise CannotVerify("the account has no webhook secret, or its public address is not known")
+    keys = secrets_of(secrets)
+    if not url:
+        raise CannotVerify("the public address of the webhook is not known")
     try:
         fields = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict")
     except ValueError:
         raise NotAuthentic("the body is not a form") from None
     content = "".join([url, *(name + value for name, value in sorted(fields, key=lambda field: field[0]))])
-    signature = request.headers.get("x-mandrill-signature", "").encode(errors="replace")
-    right = [
-        base64.b64encode(hmac.digest(secret.encode(errors="replace"), content.encode(errors="replace"), hashlib.sha1))
-        for secret in secrets.split()
-    ]
-    if not any(hmac.compare_digest(signature, one) for one in right):
+    right = [base64.b64encode(hmac.digest(key, content.encode(errors="replace"), hashlib.sha1)) for key in keys]
+    if not matches([request.headers.get("x-mandrill-signature", "")], right):
         raise NotAuthentic("no signature matches")
     return dict(fields).get(FORM_FIELD, "")
-
-
-def webhook_of(told: str) -> Webhook:
-    """The events of a verified request. Raises ValueError for a malformed body."""
-    parts = parsed_json(told)
-    if not isinstance(parts, list):
-        raise ValueError("the events are not a list")
-    return read_each(parts, event_of)
 
 
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
@@ -253,7 +241,8 @@ class Mandrill:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature over address and form, then read the events."""
         url = settings.get("webhook_url") or request.url
-        return webhook_of(verified_form(request, secrets=settings.get("webhook_secret", ""), url=url))
+        told = verified_form(request, secrets=settings.get("webhook_secret", ""), url=url)
+        return read_each(json_list(told), event_of)
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for an answer that names its recipients."""

@@ -7,23 +7,18 @@ happened: the body's ``status`` says it. Postal makes the Message-ID itself.
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
     NotAuthentic,
@@ -37,20 +32,19 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id
-from dashboard.providers.http_outcomes import Ruling, judge_refusal
+from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     message_headers,
     open_json_channel,
     said,
-    unreadable,
 )
 from dashboard.providers.reading import bare_address, epoch, json_object, mapping, text
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import decoded, public_keys, signed_by_one
 from dashboard.providers.wording import mailbox_text, tidy
 
 # ── Postal's words ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,37 +118,16 @@ def judge(answer: Answer) -> Outcome:
 def verify(request: WebhookRequest, keys: str) -> None:
     """Check the RSA signature over the raw body, SHA-256 where there is one. Raises NotAuthentic.
 
-    ``keys``: one public key, or several apart by spaces while one replaces another. Nothing dates the signature: a
-    repeated event is known by its id.
+    ``keys``: apart by spaces, as ``postal default-dkim-record`` shows them, with ``p=`` or without. Nothing dates the
+    signature: a repeated event is known by its id.
     """
-    trusted = tuple(_public_keys(keys))
-    if not trusted:
-        raise CannotVerify("the account has no usable webhook key")
     strong = request.headers.get("x-postal-signature-256")
-    signature = strong if strong is not None else request.headers.get("x-postal-signature", "")
     algorithm: hashes.HashAlgorithm = hashes.SHA256() if strong is not None else hashes.SHA1()  # noqa: S303
-    try:
-        signed = base64.b64decode(signature.encode(errors="replace"), validate=True)
-    except (binascii.Error, ValueError):
-        raise NotAuthentic("the signature cannot be one") from None
-    for key in trusted:
-        try:
-            key.verify(signed, request.body, PKCS1v15(), algorithm)
-        except (InvalidSignature, ValueError):
-            continue
-        return
-    raise NotAuthentic("no signature matches")
-
-
-def _public_keys(written: str) -> Iterator[RSAPublicKey]:
-    """Keys as ``postal default-dkim-record`` shows them after ``p=``: base64 of the DER form."""
-    for one in written.split():
-        try:
-            key = load_der_public_key(base64.b64decode(one.removeprefix("p=").rstrip(";"), validate=True))
-        except (binascii.Error, ValueError, UnsupportedAlgorithm):
-            continue
-        if isinstance(key, RSAPublicKey):
-            yield key
+    bare = " ".join(one.removeprefix("p=").rstrip(";") for one in keys.split())
+    trusted = public_keys(bare, RSAPublicKey)  # type: ignore[type-abstract]
+    signature = decoded(strong if strong is not None else request.headers.get("x-postal-signature", ""))
+    if not signed_by_one(trusted, lambda key: key.verify(signature, request.body, PKCS1v15(), algorithm)):
+        raise NotAuthentic("no signature matches")
 
 
 def events_of(body: bytes) -> tuple[ProviderEvent, ...]:

@@ -6,7 +6,6 @@ and as the networks they come from, where the account names those. Any 4xx but 4
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,6 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
-    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -33,27 +31,29 @@ from dashboard.providers.base import (
 from dashboard.providers.http import HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
-    judge_failure,
-    judge_refusal,
+    call_once,
+    judge_by_table,
+    judge_result,
     listed,
-    outcome_of,
     readable,
-    ruling_of,
+    unreadable,
 )
+from dashboard.providers.json_api import code_of, given, is_id, json_bytes, said
 from dashboard.providers.reading import (
     bare_address,
     compact,
     instant,
     json_object,
     mapping,
-    parsed_json,
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import for_people, mailbox_text, message_id, tidy, why_unsendable
+from dashboard.providers.wording import mailbox_text, message_id, tidy
+
+BASE_URL = "https://api.postmarkapp.com"
 
 # ── Postmark's words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -107,8 +107,6 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and ``ErrorCode``; an
     (503, "100"): Ruling("retryable", Scope.ACCOUNT, f"{_CODES}: maintenance, nothing is processed"),
 }
 
-_LONGEST_ID = 200
-
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -122,14 +120,13 @@ class PostmarkChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /email``, once ("Email API")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        try:
-            body = request_body(outgoing, stream=self.stream)
-        except ValueError as error:
-            return NeverWritten(str(error), permanent=True)
         headers = {**self._headers(), "Content-Type": "application/json"}
-        return outcome_of(self.client.post("/email", headers=headers, body=body, submit_by=outgoing.deadline), judge)
+        return call_once(
+            outgoing,
+            write=lambda outgoing: request_body(outgoing, stream=self.stream),
+            post=lambda body: self.client.post("/email", headers=headers, body=body, submit_by=outgoing.deadline),
+            judge=judge,
+        )
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /messages/outbound``, by our id in the metadata ("Messages API", "Custom metadata FAQ")."""
@@ -166,8 +163,7 @@ def request_body(outgoing: Outgoing, *, stream: str) -> bytes:
         "Metadata": {"send_id": send_id, "attempt": str(outgoing.attempt)},  # names up to 20 characters, values 80
         "Headers": [{"Name": name, "Value": value} for name, value in headers.items()],
     }
-    given = {field: value for field, value in fields.items() if value is not None}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_bytes(given(fields))
 
 
 def judge(answer: Answer) -> Outcome:
@@ -179,10 +175,8 @@ def judge(answer: Answer) -> Outcome:
         message_id = _message_id(body) if taken else None
         if message_id:
             return Accepted(message_id)
-        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id")
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
-    return _judge_error(answer, mapping(body))
+        return unreadable(answer, "without a message id")
+    return _judge_error(answer, body)
 
 
 def judge_batch(answer: Answer, results: list[Any]) -> list[Outcome]:
@@ -200,23 +194,20 @@ def _judge_result(answer: Answer, result: Mapping[str, Any]) -> Outcome:
     return Ambiguous(error_class="unreadable_answer", reason="a batch whose answer does not name every message")
 
 
-def _judge_error(answer: Answer, body: Mapping[str, Any]) -> Outcome:
-    code = for_people(text(body.get("ErrorCode")) or "", _LONGEST_ID) or None
-    ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
-    return judge_refusal(answer, ruling, error_code=code, words=text(body.get("Message")) or "")
+def _judge_error(answer: Answer, body: Mapping[str, Any] | None) -> Outcome:
+    told = mapping(body)
+    return judge_by_table(
+        answer,
+        ANSWERS,
+        body_read=body is not None,
+        error_code=code_of(text(told.get("ErrorCode"))),
+        words=text(told.get("Message")) or "",
+    )
 
 
 def _message_id(result: Mapping[str, Any] | None) -> str | None:
     told = text(mapping(result).get("MessageID"))
-    return told if told and len(told) <= _LONGEST_ID else None
-
-
-def _batch(answer: Answer) -> list[Any] | None:
-    try:
-        parsed = parsed_json(answer.body)
-    except ValueError:
-        return None
-    return parsed if isinstance(parsed, list) else None
+    return told if is_id(told) else None
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -304,7 +295,7 @@ class Postmark:
     title: str = "Postmark"
     settings: tuple[Setting, ...] = (
         Setting(name="server_token", help="The token of the server that sends.", secret=True, required=True),
-        Setting(name="base_url", help="Where the API answers.", default="https://api.postmarkapp.com"),
+        Setting(name="base_url", help="Where the API answers.", default=BASE_URL),
         Setting(name="message_stream", help="The message stream that sends.", default="outbound"),
         PASSWORDS,
         NETWORKS,
@@ -321,9 +312,7 @@ class Postmark:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
         try:
             token = credential(settings, "server_token")
-            client = HttpClient(
-                settings.get("base_url") or "https://api.postmarkapp.com", request_timeout=request_timeout
-            )
+            client = HttpClient(settings.get("base_url") or BASE_URL, request_timeout=request_timeout)
         except ValueError as error:
             return refusing(str(error))
         return PostmarkChannel(client, token, settings.get("message_stream") or "outbound")
@@ -336,11 +325,7 @@ class Postmark:
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""
         match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer() if result.status == 200 and (results := _batch(result)) is not None:
+            case Answer(status=200) if isinstance(results := said(result), list):
                 return judge_batch(result, results)
-            case Answer():
-                return judge(result)
             case _:
-                raise ValueError("Postmark speaks HTTP: give a status or an error")
+                return judge_result(self.title, result, judge)

@@ -26,6 +26,14 @@ def json_object(body: bytes) -> dict[str, Any]:
     return parsed
 
 
+def json_list(body: bytes | str) -> list[Any]:
+    """The list that a body holds. Raises ValueError for anything else."""
+    parsed = parsed_json(body)
+    if not isinstance(parsed, list):
+        raise ValueError("the body is not a JSON list")
+    return parsed
+
+
 def parsed_json(body: bytes | str) -> Any:
     """What a body holds. Raises ValueError where it is no JSON."""
     try:
@@ -37,6 +45,11 @@ def parsed_json(body: bytes | str) -> Any:
 def mapping(value: object) -> Mapping[str, Any]:
     """An object as it is; anything else as an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def first_object(value: object) -> Mapping[str, Any]:
+    """The first of a list, if it is an object; an empty one otherwise."""
+    return mapping(value[0]) if isinstance(value, list) and value else {}
 
 
 def text(value: object) -> str | None:

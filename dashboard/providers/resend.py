@@ -7,11 +7,9 @@ There is no look-up: a message is found by Resend's own id only, never by ours, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from dashboard.lifecycle import EventType
@@ -21,7 +19,6 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
-    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -32,8 +29,23 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
+from dashboard.providers.http_outcomes import (
+    Ruling,
+    http_date,
+    judge_by_table,
+    judge_result,
+    readable,
+    unreadable,
+)
+from dashboard.providers.json_api import (
+    code_of,
+    given,
+    is_id,
+    marks,
+    message_headers,
+    open_json_channel,
+    says_yes,
+)
 from dashboard.providers.reading import (
     instant,
     json_object,
@@ -43,10 +55,12 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.standard_webhooks import verified_id
-from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import for_people, mailbox_text, tidy, why_unsendable
+from dashboard.providers.wording import mailbox_text, tidy
+
+BASE_URL = "https://api.resend.com"
+KEY_WINDOW = timedelta(hours=24)  # "Idempotency keys"
 
 # ── Resend's words ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -69,7 +83,7 @@ NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
 
 ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in the body; any other: by the status
     (409, "concurrent_idempotent_requests"): Ruling(
-        "retryable", Scope.MESSAGE, "Idempotency keys: the first is running"
+        "key_in_use", Scope.MESSAGE, "Idempotency keys: the first is running"
     ),
     # The body differs from one that may have been sent. It is no proof that nothing was.
     (409, "invalid_idempotent_request"): Ruling("ambiguous", Scope.MESSAGE, "Idempotency keys; Errors"),
@@ -79,75 +93,50 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in t
 }
 MONTHLY_QUOTA_WAIT = 3600.0
 """Seconds between two tries while the quota of a month is used up: when that month ends is not documented."""
-
-_LONGEST_ID = 200
-"""Characters of an id or a name; Resend's are UUIDs and short words. A longer id is not one that was promised."""
-
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class ResendChannel:
-    """One account's connections."""
-
-    client: HttpClient
-    api_key: str
-    honours_keys: bool
-
-    def submit(self, outgoing: Outgoing) -> Outcome:
-        """``POST /emails``, once ("Send email")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
-        if self.honours_keys:
-            headers["Idempotency-Key"] = str(outgoing.send_id)
-        body = request_body(outgoing, tag_attempt=not self.honours_keys)
-        answer = self.client.post("/emails", headers=headers, body=body, submit_by=outgoing.deadline)
-        return outcome_of(answer, lambda given: until_its_quota_ends(judge(given), given))
-
-    def close(self) -> None:
-        """Drop idle connections."""
-        self.client.close()
-
-
-def request_body(outgoing: Outgoing, *, tag_attempt: bool) -> bytes:
-    """The JSON of one send. Under a key it is the same bytes on every attempt; nothing in it may depend on the time.
-
-    Without a key the attempt number travels too, so that a second acceptance can be told from the first.
-    """
-    message, send_id = outgoing.message, str(outgoing.send_id)
-    tags = [{"name": "send_id", "value": send_id}]
-    if tag_attempt:
-        tags.append({"name": "attempt", "value": str(outgoing.attempt)})
-    fields = {
-        "from": tidy(message.sender),
-        "to": [mailbox_text(outgoing.recipient_name or "", outgoing.address)],
-        "subject": message.subject,
-        "reply_to": message.reply_to and tidy(message.reply_to),
-        "text": message.text,
-        "html": message.html,
-        "headers": dict(sorted(message.headers.items())) | {"X-Send-Id": send_id},
-        "tags": tags,
-    }
-    given = {field: value for field, value in fields.items() if value is not None}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+def fields_of(outgoing: Outgoing, *, honours_keys: bool) -> dict[str, Any]:
+    """The body of one send ("Send email"). Under a key it is the same on every attempt."""
+    message = outgoing.message
+    return given(
+        {
+            "from": tidy(message.sender),
+            "to": [mailbox_text(outgoing.recipient_name or "", outgoing.address)],
+            "subject": message.subject,
+            "reply_to": message.reply_to and tidy(message.reply_to),
+            "text": message.text,
+            "html": message.html,
+            "headers": message_headers(outgoing),
+            "tags": [
+                {"name": name, "value": value} for name, value in marks(outgoing, attempt=not honours_keys).items()
+            ],
+        }
+    )
 
 
 def judge(answer: Answer) -> Outcome:
     """What an answer to one message means: 200 with an id is the only yes ("Send email", "Errors")."""
     body = readable(answer)
-    request_id = for_people(answer.headers.get("x-request-id", ""), _LONGEST_ID) or None
+    request_id = code_of(answer.headers.get("x-request-id"))
     if answer.status == 200:
-        message_id = text(body.get("id")) if body else None
-        if message_id and len(message_id) <= _LONGEST_ID:
+        message_id = text(mapping(body).get("id"))
+        if is_id(message_id):
             return Accepted(message_id, request_id)
-        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id", request_id=request_id)
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
-    code = for_people(text(mapping(body).get("name")) or "", _LONGEST_ID) or None
-    words = text(mapping(body).get("message")) or ""
-    ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
-    return judge_refusal(answer, ruling, error_code=code, words=words, request_id=request_id)
+        return unreadable(answer, "without a message id", request_id)
+    return judge_by_table(
+        answer,
+        ANSWERS,
+        body_read=body is not None,
+        error_code=code_of(text(mapping(body).get("name"))),
+        words=text(mapping(body).get("message")) or "",
+        request_id=request_id,
+    )
+
+
+def judge_and_wait(answer: Answer) -> Outcome:
+    """The same for a call that was made just now."""
+    return until_its_quota_ends(judge(answer), answer)
 
 
 def until_its_quota_ends(outcome: Outcome, answer: Answer, now: datetime | None = None) -> Outcome:
@@ -159,20 +148,13 @@ def until_its_quota_ends(outcome: Outcome, answer: Answer, now: datetime | None 
         return outcome
     match outcome.error_code:
         case "daily_quota_exceeded":
-            told = _told_at(answer) or now or datetime.now(UTC)
+            told = http_date(answer.headers.get("date", "")) or now or datetime.now(UTC)
             midnight = told.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
             return replace(outcome, retry_after_seconds=(midnight - told).total_seconds())
         case "monthly_quota_exceeded":
             return replace(outcome, retry_after_seconds=MONTHLY_QUOTA_WAIT)
         case _:
             return outcome
-
-
-def _told_at(answer: Answer) -> datetime | None:
-    try:
-        return parsedate_to_datetime(answer.headers["date"]).astimezone(UTC)
-    except (KeyError, ValueError, OverflowError):
-        return None
 
 
 def judge_batch(answer: Answer) -> list[Outcome]:
@@ -247,7 +229,7 @@ class Resend:
     title: str = "Resend"
     settings: tuple[Setting, ...] = (
         Setting(name="api_key", help="An API key that may send.", secret=True, required=True),
-        Setting(name="base_url", help="Where the API answers.", default="https://api.resend.com"),
+        Setting(name="base_url", help="Where the API answers.", default=BASE_URL),
         Setting(
             name="webhook_secret",
             help="The signing secret of the webhook (whsec_…); two apart by a space while one replaces the other.",
@@ -262,18 +244,23 @@ class Resend:
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """Keys count for 24 hours ("Idempotency keys") unless the account says that they do not."""
-        window = timedelta(hours=24) if _honours_keys(settings) else None
+        """Keys count for 24 hours unless the account says that they do not."""
+        window = KEY_WINDOW if _honours_keys(settings) else None
         return Capabilities(key_window=window, metadata=True, webhooks=True)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
-        """Connections for one account; with settings that cannot work, a channel that says so to every message."""
-        try:
-            api_key = credential(settings, "api_key")
-            client = HttpClient(settings.get("base_url") or "https://api.resend.com", request_timeout=request_timeout)
-        except ValueError as error:
-            return refusing(str(error))
-        return ResendChannel(client, api_key, _honours_keys(settings))
+        """Connections for one account."""
+        authorization = {"Authorization": f"Bearer {settings.get('api_key', '').strip()}"}
+        honours_keys = _honours_keys(settings)
+
+        def headers(outgoing: Outgoing) -> dict[str, str]:
+            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if honours_keys else {})
+
+        return open_json_channel(
+            settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout, path="/emails",
+            headers=headers, fields=lambda outgoing: fields_of(outgoing, honours_keys=honours_keys),
+            judge=judge_and_wait,
+        )  # fmt: skip
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the Svix signature over the raw bytes ("Verify webhooks"), then read the one event."""
@@ -283,16 +270,11 @@ class Resend:
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""
         match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer() if result.status == 200 and isinstance(mapping(readable(result)).get("data"), list):
+            case Answer(status=200) if isinstance(mapping(readable(result)).get("data"), list):
                 return judge_batch(result)
-            case Answer():
-                return judge(result)
             case _:
-                raise ValueError("Resend speaks HTTP: give a status or an error")
+                return judge_result(self.title, result, judge)
 
 
 def _honours_keys(settings: Settings) -> bool:
-    """Only a clear yes counts: a key that is not honoured would turn a safe repeat into a second send."""
-    return settings.get("honours_keys", "true").strip().lower() in ("true", "yes", "on", "1")
+    return says_yes(settings.get("honours_keys", "true"))

@@ -6,30 +6,22 @@ call proves depends on whether a byte of it was written, which a library does no
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
-    Ambiguous,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
-    NeverWritten,
     NotAuthentic,
     Outcome,
     Outgoing,
@@ -38,25 +30,38 @@ from dashboard.providers.base import (
     Rejected,
     Setting,
     Settings,
-    Unreadable,
     Webhook,
     WebhookRequest,
 )
+from dashboard.providers.batches import read_each
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
-    judge_failure,
-    judge_refusal,
+    call_once,
+    judge_by_table,
+    judge_result,
     listed,
     object_of,
-    outcome_of,
     readable,
-    ruling_of,
 )
-from dashboard.providers.reading import bare_address, compact, epoch, flag, mapping, parsed_json, text, whole_number
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.json_api import given, is_id, json_bytes, named, split_mailbox
+from dashboard.providers.reading import (
+    bare_address,
+    compact,
+    epoch,
+    first_object,
+    flag,
+    json_list,
+    mapping,
+    text,
+    whole_number,
+)
+from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import decoded, public_keys, signed_by_one
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import ascii_domain, mailbox, message_id, why_unsendable
+from dashboard.providers.wording import ascii_domain, message_id
+
+BASE_URL = "https://api.sendgrid.com"
 
 # ── SendGrid's words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,7 +94,6 @@ signed anew; a replayed one changes nothing, since its events are known already.
 MOST_LISTED, MOST_ASKED = 100, 10
 """Messages to one recipient since the call: how many are listed, and how many of them looked at one by one."""
 
-_LONGEST_ID = 200
 _ROUTING = re.compile(r"\.(?:filter|recvd)")
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,14 +108,13 @@ class SendGridChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/mail/send``, once ("Mail Send")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        try:
-            body = request_body(outgoing)
-        except ValueError as error:
-            return NeverWritten(str(error), permanent=True)
-        return outcome_of(
-            self.client.post("/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline), judge
+        return call_once(
+            outgoing,
+            write=request_body,
+            post=lambda body: self.client.post(
+                "/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline
+            ),
+            judge=judge,
         )
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
@@ -148,30 +151,30 @@ def request_body(outgoing: Outgoing) -> bytes:
         "content": [{"type": kind, "value": value} for kind, value in content if value is not None],
         "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
     }
-    given = {field: value for field, value in fields.items() if value is not None}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_bytes(given(fields))
 
 
 def _parsed(sender: str) -> dict[str, str]:
-    return _person(*(mailbox(sender) or ("", sender)))
+    return _person(*split_mailbox(sender))
 
 
 def _person(name: str, address: str) -> dict[str, str]:
-    return {"email": ascii_domain(address)} | ({"name": name} if name else {})
+    return named(name, ascii_domain(address))
 
 
 def judge(answer: Answer) -> Outcome:
     """What an answer means: 202 is the only yes; its body is empty ("Mail Send"). There are no error codes."""
     told = text(answer.headers.get("x-message-id"))
     if answer.status == 202:
-        return Accepted(told if told and len(told) <= _LONGEST_ID else None)
+        return Accepted(told if is_id(told) else None)
     body = readable(answer)
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end")
-    errors = mapping(body).get("errors")
-    first = mapping(errors[0]) if isinstance(errors, list) and errors else {}
-    outcome = judge_refusal(
-        answer, ruling_of(answer.status), error_code=str(answer.status), words=text(first.get("message")) or ""
+    error = first_object(mapping(body).get("errors"))
+    outcome = judge_by_table(
+        answer,
+        {},
+        body_read=body is not None,
+        error_code=str(answer.status),
+        words=text(error.get("message")) or "",
     )
     if isinstance(outcome, Rejected) and outcome.retryable and outcome.retry_after_seconds is None:
         return replace(outcome, retry_after_seconds=_until_reset(answer))
@@ -194,9 +197,7 @@ def check_signature(request: WebhookRequest, keys: str) -> None:
 
     ``keys``: base64 of DER, as SendGrid shows them, apart by spaces: switching signing off and on makes a new one.
     """
-    known = list(_public_keys(keys))
-    if not known:
-        raise CannotVerify("the account has no usable verification key")
+    known = public_keys(keys, ec.EllipticCurvePublicKey)  # type: ignore[type-abstract]
     timestamp = request.headers.get("x-twilio-email-event-webhook-timestamp", "")
     given = request.headers.get("x-twilio-email-event-webhook-signature", "")
     if not timestamp or not given:
@@ -205,49 +206,18 @@ def check_signature(request: WebhookRequest, keys: str) -> None:
         raise NotAuthentic("the timestamp cannot be one")
     if not -TOLERANCE_SECONDS <= request.now.timestamp() - int(timestamp) <= LONGEST_DELAY_SECONDS:
         raise NotAuthentic("the timestamp is more than 25 hours old, or in the future")
-    try:
-        signature = base64.b64decode(given, validate=True)
-    except (binascii.Error, ValueError):
-        raise NotAuthentic("the signature is not base64") from None
-    content = timestamp.encode() + request.body
-    if not any(_signed(key, signature, content) for key in known):
+    signature, content = decoded(given), timestamp.encode() + request.body
+    if not signed_by_one(known, lambda key: key.verify(signature, content, ec.ECDSA(SHA256()))):
         raise NotAuthentic("no signature matches")
 
 
-def _signed(key: ec.EllipticCurvePublicKey, signature: bytes, content: bytes) -> bool:
-    try:
-        key.verify(signature, content, ec.ECDSA(SHA256()))
-    except InvalidSignature:
-        return False
-    return True
-
-
-def _public_keys(keys: str) -> Iterator[ec.EllipticCurvePublicKey]:
-    for encoded in keys.split():
-        try:
-            key = load_der_public_key(base64.b64decode(encoded, validate=True))
-        except (binascii.Error, ValueError, UnsupportedAlgorithm):
-            continue
-        if isinstance(key, ec.EllipticCurvePublicKey):
-            yield key
-
-
-def events_of(body: bytes) -> Webhook:
-    """The events of a verified batch. Raises ValueError for a body that is no batch."""
-    parsed = parsed_json(body)
-    if not isinstance(parsed, list):
-        raise ValueError("the body is not a JSON array")
-    events, unreadable = [], []
-    for entry in parsed:
-        if not isinstance(entry, dict) or text(entry.get("event")) is None:
-            unreadable.append(Unreadable(compact(entry), "an event without a type"))
-        elif entry["event"] not in NOT_ABOUT_A_MESSAGE:
-            events.append(_event(entry))
-    return Webhook(tuple(events), tuple(unreadable))
-
-
-def _event(entry: Mapping[str, Any]) -> ProviderEvent:
-    word = text(entry.get("event")) or ""
+def event_of(entry: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
+    """One event; None for what is about no message. Raises ValueError for what is no event."""
+    word = text(entry.get("event"))
+    if word is None:
+        raise ValueError("the event has no type")
+    if word in NOT_ABOUT_A_MESSAGE:
+        return None
     event_type = EVENTS.get(word, EventType.UNKNOWN)
     recipient, provider_id = bare_address(entry.get("email")), text(entry.get("sg_message_id"))
     derived = f"{word}:{provider_id or ''}:{recipient or ''}:{text(entry.get('timestamp')) or ''}"
@@ -263,7 +233,7 @@ def _event(entry: Mapping[str, Any]) -> ProviderEvent:
         reason=(text(entry.get("reason")) or text(entry.get("response"))) if event_type in WITH_REASON else None,
         machine=flag(entry.get("sg_machine_open")) if event_type is EventType.OPENED else None,
         url=text(entry.get("url")) if event_type is EventType.CLICKED else None,
-        raw=compact(entry),
+        raw=raw,
     )
 
 
@@ -341,7 +311,7 @@ class SendGrid:
         Setting(
             name="base_url",
             help="Where the API answers; https://api.eu.sendgrid.com in the EU.",
-            default="https://api.sendgrid.com",
+            default=BASE_URL,
         ),
         Setting(
             name="webhook_secret",
@@ -362,7 +332,7 @@ class SendGrid:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
         try:
             api_key = credential(settings, "api_key")
-            client = HttpClient(settings.get("base_url") or "https://api.sendgrid.com", request_timeout=request_timeout)
+            client = HttpClient(settings.get("base_url") or BASE_URL, request_timeout=request_timeout)
         except ValueError as error:
             return refusing(str(error))
         return SendGridChannel(client, api_key)
@@ -370,14 +340,8 @@ class SendGrid:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the signature over the raw bytes, then read the batch."""
         check_signature(request, settings.get("webhook_secret", ""))
-        return events_of(request.body)
+        return read_each(json_list(request.body), event_of)
 
-    def classify(self, result: SendResult) -> Outcome | list[Outcome]:
+    def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""
-        match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer():
-                return judge(result)
-            case _:
-                raise ValueError("SendGrid speaks HTTP: give a status or an error")
+        return judge_result(self.title, result, judge)

@@ -6,7 +6,6 @@ used: its client repeats by itself after 500, 502, 503, 504 and *read time-outs*
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
-    Ambiguous,
     BounceClass,
     Capabilities,
     Channel,
-    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -34,7 +31,16 @@ from dashboard.providers.base import (
 )
 from dashboard.providers.fetch import fetch
 from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, judge_failure, judge_refusal, outcome_of, readable, ruling_of
+from dashboard.providers.http_outcomes import (
+    Ruling,
+    call_once,
+    judge_by_table,
+    judge_refusal,
+    judge_result,
+    readable,
+    unreadable,
+)
+from dashboard.providers.json_api import code_of, given, is_id, json_bytes, message_headers, split_mailbox
 from dashboard.providers.reading import (
     bare_address,
     instant,
@@ -44,10 +50,10 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.sns import NOTIFICATION, Certificates, Fetch, confirmation, verified
 from dashboard.providers.wire import credential, refusing
-from dashboard.providers.wording import ascii_domain, for_people, mailbox, why_unsendable
+from dashboard.providers.wording import ascii_domain
 
 if TYPE_CHECKING:
     from botocore.auth import SigV4Auth
@@ -77,6 +83,7 @@ VALIDATED = "Successfully validated SNS topic"
 
 _MODEL = "SendEmail: errors"
 _RETRIES = "botocore: throttling errors"
+_PASSING = "botocore: transient errors"
 ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the error's type; any other: by the status
     (400, "AccountSuspendedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
     (400, "SendingPausedException"): Ruling("rejected", Scope.ACCOUNT, _MODEL),
@@ -88,6 +95,8 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the error's type;
     (429, "TooManyRequestsException"): Ruling("retryable", Scope.ACCOUNT, _MODEL),
     (400, "Throttling"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
     (400, "ThrottlingException"): Ruling("retryable", Scope.ACCOUNT, _RETRIES),
+    # What botocore repeats as a passing failure of the service may have been carried out.
+    **{(400, code): Ruling("ambiguous", None, _PASSING) for code in ("RequestTimeout", "RequestTimeoutException")},
 }
 _BULK = "SendBulkEmail: BulkEmailStatus"
 ENTRIES: Mapping[str, Ruling] = {  # any other, and ``FAILED``, of which nothing is said: ambiguous
@@ -106,7 +115,6 @@ ENTRIES: Mapping[str, Ruling] = {  # any other, and ``FAILED``, of which nothing
 }
 _DOUBT = Ruling("ambiguous", None, f"{_BULK}: not explained")
 
-_LONGEST_ID = 200
 PATH = "/v2/email/outbound-emails"
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,14 +131,17 @@ class SesChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v2/email/outbound-emails``, once ("SendEmail")."""
-        if reason := why_unsendable(outgoing):
-            return NeverWritten(reason, permanent=True)
-        try:
-            body = request_body(outgoing, configuration_set=self.configuration_set)
-        except ValueError as error:
-            return NeverWritten(str(error), permanent=True)
-        headers = signed_headers(self.signer, self.base_url + PATH, body)
-        return outcome_of(self.client.post(PATH, headers=headers, body=body, submit_by=outgoing.deadline), judge)
+        return call_once(
+            outgoing,
+            write=lambda outgoing: request_body(outgoing, configuration_set=self.configuration_set),
+            post=lambda body: self.client.post(
+                PATH,
+                headers=signed_headers(self.signer, self.base_url + PATH, body),
+                body=body,
+                submit_by=outgoing.deadline,
+            ),
+            judge=judge,
+        )
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -152,7 +163,6 @@ def request_body(outgoing: Outgoing, *, configuration_set: str) -> bytes:
     SES writes Message-ID and Date itself ("Header fields"), so ours does not travel.
     """
     message, send_id = outgoing.message, str(outgoing.send_id)
-    headers = dict(sorted(message.headers.items())) | {"X-Send-Id": send_id}
     parts = {"Text": message.text, "Html": message.html}
     fields = {
         "FromEmailAddress": _mailbox(message.sender),
@@ -167,12 +177,13 @@ def request_body(outgoing: Outgoing, *, configuration_set: str) -> bytes:
             "Simple": {
                 "Subject": _content(message.subject),
                 "Body": {name: _content(part) for name, part in parts.items() if part is not None},
-                "Headers": [{"Name": name, "Value": _ascii(name, value)} for name, value in headers.items()],
+                "Headers": [
+                    {"Name": name, "Value": _ascii(name, value)} for name, value in message_headers(outgoing).items()
+                ],
             }
         },
     }
-    given = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_bytes(given(fields))
 
 
 def _content(said: str) -> dict[str, str]:
@@ -180,7 +191,7 @@ def _content(said: str) -> dict[str, str]:
 
 
 def _mailbox(said: str) -> str:
-    return _ascii_mailbox(*(mailbox(said) or ("", said)))
+    return _ascii_mailbox(*split_mailbox(said))
 
 
 def _ascii_mailbox(name: str, address: str) -> str:
@@ -199,24 +210,24 @@ def _ascii(name: str, value: str) -> str:
 def judge(answer: Answer) -> Outcome:
     """What an answer to one message means: 200 with an id is the only yes ("SendEmail")."""
     body = readable(answer)
-    request_id = for_people(answer.headers.get("x-amzn-requestid", ""), _LONGEST_ID) or None
+    request_id = code_of(answer.headers.get("x-amzn-requestid"))
     if answer.status == 200:
         told = text(mapping(body).get("MessageId"))
-        if told and len(told) <= _LONGEST_ID:
-            return Accepted(told, request_id)
-        return Ambiguous(error_class="unreadable_answer", reason="200 without a message id", request_id=request_id)
-    if body is None and not answer.end_marked:
-        return Ambiguous(error_class="cut_off", reason=f"HTTP {answer.status} without an end", request_id=request_id)
-    code = _error_type(answer, mapping(body))
-    ruling = ANSWERS.get((answer.status, code or "")) or ruling_of(answer.status)
-    words = text(mapping(body).get("message")) or text(mapping(body).get("Message")) or ""
-    return judge_refusal(answer, ruling, error_code=code, words=words, request_id=request_id)
+        return Accepted(told, request_id) if is_id(told) else unreadable(answer, "without a message id", request_id)
+    return judge_by_table(
+        answer,
+        ANSWERS,
+        body_read=body is not None,
+        error_code=_error_type(answer, mapping(body)),
+        words=text(mapping(body).get("message")) or text(mapping(body).get("Message")) or "",
+        request_id=request_id,
+    )
 
 
 def _error_type(answer: Answer, body: Mapping[str, Any]) -> str | None:
     """``Type:link`` in a header, or ``namespace#Type`` in the body, as botocore's parsers read it."""
     told = answer.headers.get("x-amzn-errortype") or text(body.get("__type")) or ""
-    return for_people(told.partition(":")[0].rpartition("#")[2], _LONGEST_ID) or None
+    return code_of(told.partition(":")[0].rpartition("#")[2])
 
 
 def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
@@ -226,10 +237,10 @@ def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
 
 def _judge_entry(answer: Answer, entry: Mapping[str, Any]) -> Outcome:
     status, told = text(entry.get("Status")) or "", text(entry.get("MessageId"))
-    if status == "SUCCESS" and told and len(told) <= _LONGEST_ID:
+    if status == "SUCCESS" and is_id(told):
         return Accepted(told)
-    code = for_people(status, _LONGEST_ID) or None
-    return judge_refusal(answer, ENTRIES.get(status, _DOUBT), error_code=code, words=text(entry.get("Error")) or "")
+    words = text(entry.get("Error")) or ""
+    return judge_refusal(answer, ENTRIES.get(status, _DOUBT), error_code=code_of(status), words=words)
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -397,16 +408,9 @@ class Ses:
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a bulk call."""
         match result:
-            case NoAnswer():
-                return judge_failure(result)
-            case Answer() if result.status == 200 and (entries := _entries(result)) is not None:
+            case Answer(status=200) if isinstance(
+                entries := mapping(readable(result)).get("BulkEmailEntryResults"), list
+            ):
                 return judge_bulk(result, entries)
-            case Answer():
-                return judge(result)
             case _:
-                raise ValueError("SES speaks HTTP: give a status or an error")
-
-
-def _entries(answer: Answer) -> list[Any] | None:
-    found = mapping(readable(answer)).get("BulkEmailEntryResults")
-    return found if isinstance(found, list) else None
+                return judge_result(self.title, result, judge)

@@ -7,8 +7,6 @@ and the address that confirms a subscription, are fetched from Amazon's own host
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +14,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256, HashAlgorithm
@@ -25,6 +22,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from dashboard.providers.base import CannotVerify, NotAuthentic, Unverifiable, WebhookRequest
 from dashboard.providers.fetch import Unreachable
 from dashboard.providers.reading import instant, json_object, text
+from dashboard.providers.signatures import decoded, signed_by_one
 
 NOTIFICATION = "Notification"
 SUBSCRIPTION = "SubscriptionConfirmation"
@@ -109,18 +107,12 @@ def verified(request: WebhookRequest, *, topics: str, pinned: str, certificates:
     method = HASHES.get(text(message.get("SignatureVersion")) or "")
     if method is None:
         raise NotAuthentic("the signature is of an unknown version")
-    try:
-        signature = base64.b64decode(text(message.get("Signature")) or "", validate=True)
-        content = b"".join(_signed_text(message, SIGNED[kind]))
-    except (binascii.Error, ValueError):
-        raise NotAuthentic("the signature or a signed field cannot be one") from None
-    for key in _pinned(pinned) if pinned else certificates.keys(text(message.get("SigningCertURL")) or ""):
-        try:
-            key.verify(signature, content, PKCS1v15(), method)
-        except InvalidSignature:
-            continue
-        return message
-    raise NotAuthentic("no signature matches")
+    signature = decoded(text(message.get("Signature")) or "")
+    content = b"".join(_signed_text(message, SIGNED[kind]))
+    keys = _pinned(pinned) if pinned else certificates.keys(text(message.get("SigningCertURL")) or "")
+    if not signed_by_one(keys, lambda key: key.verify(signature, content, PKCS1v15(), method)):
+        raise NotAuthentic("no signature matches")
+    return message
 
 
 def _check_age(at: datetime | None, now: datetime) -> None:
@@ -134,8 +126,8 @@ def _signed_text(message: Mapping[str, Any], names: tuple[str, ...]) -> Iterator
         if value is None and name == "Subject":
             continue
         if not isinstance(value, str):
-            raise ValueError(f"{name} is missing")
-        yield f"{name}\n{value}\n".encode()
+            raise NotAuthentic(f"the signed {name} is missing")
+        yield f"{name}\n{value}\n".encode(errors="replace")
 
 
 def _pinned(pem: str) -> tuple[RSAPublicKey, ...]:

@@ -29,22 +29,20 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.batches import derived_id, read_each
-from dashboard.providers.http_outcomes import Ruling
+from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     marks,
     message_headers,
     named,
     open_json_channel,
     said,
     says_yes,
-    unreadable,
 )
-from dashboard.providers.reading import bare_address, epoch, mapping, parsed_json, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, first_object, json_list, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wording import tidy
@@ -58,7 +56,7 @@ _KEYS = "developers.sparkpost.com, pull request 590"
 _CODES = "support-docs: extended error codes"
 RULINGS: Mapping[tuple[int, str], Ruling] = {  # by status and ``errors[0].code``; any other: by the status
     (409, "1600"): Ruling("ambiguous", Scope.MESSAGE, f"{_KEYS}: a request with the key was taken"),
-    (409, "1601"): Ruling("retryable", Scope.MESSAGE, f"{_KEYS}: the first request with the key is running"),
+    (409, "1601"): Ruling("key_in_use", Scope.MESSAGE, f"{_KEYS}: the first request with the key is running"),
     (400, "1602"): Ruling("rejected", Scope.MESSAGE, f"{_KEYS}: the key cannot be one"),
     (400, "1502"): Ruling("retryable", Scope.ACCOUNT, f"{_CODES}: server resources unavailable, retry later"),
     (400, "7000"): Ruling("rejected", Scope.ACCOUNT, f"{_CODES}: sending domain blacklisted"),
@@ -141,8 +139,7 @@ def judge(answer: Answer) -> Outcome:
         if results.get("total_accepted_recipients") == 0 and results.get("total_rejected_recipients") == 1:
             return Rejected(scope=Scope.MESSAGE, reason="the recipient was rejected", provider_message_id=message_id)
         return Accepted(message_id) if is_id(message_id) else unreadable(answer, "without the id of a transmission")
-    errors = mapping(body).get("errors")
-    error = mapping(errors[0]) if isinstance(errors, list) and errors else {}
+    error = first_object(mapping(body).get("errors"))
     words = " ".join(filter(None, (text(error.get("message")), text(error.get("description")))))
     return judge_error(
         answer, RULINGS, body_read=body is not None, error_code=code_of(text(error.get("code"))), words=words
@@ -150,14 +147,6 @@ def judge(answer: Answer) -> Outcome:
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def webhook_of(body: bytes) -> Webhook:
-    """The events of a request. Raises ValueError for a malformed body."""
-    parts = parsed_json(body)
-    if not isinstance(parts, list):
-        raise ValueError("the body is not a list of events")
-    return read_each(parts, event_of)
 
 
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
@@ -240,7 +229,7 @@ class SparkPost:
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Check who calls, then read the events."""
         check_sender(request, settings)
-        return webhook_of(request.body)
+        return read_each(json_list(request.body), event_of)
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from dashboard.providers.base import CannotVerify, NotAuthentic, WebhookRequest
+from dashboard.providers.signatures import matches
 
 HEADER_FAMILIES = ("svix", "webhook")
 TOLERANCE_SECONDS = 300
@@ -47,10 +48,9 @@ def verified_id(request: WebhookRequest, *, secrets: str) -> str:
 
 
 def _matches(given: str, keys: tuple[bytes, ...], content: bytes) -> bool:
-    """True if any ``v1`` signature fits any key; other versions never count. As bytes: the text may be anything."""
-    expected = [base64.b64encode(hmac.digest(key, content, hashlib.sha256)) for key in keys]
-    signatures = [part[3:].encode(errors="replace") for part in given.split(" ") if part.startswith("v1,")]
-    return any(hmac.compare_digest(signature, right) for signature in signatures for right in expected)
+    """True if any ``v1`` signature fits any key; other versions never count."""
+    right = [base64.b64encode(hmac.digest(key, content, hashlib.sha256)) for key in keys]
+    return matches([part[3:] for part in given.split(" ") if part.startswith("v1,")], right)
 
 
 def _keys(secrets: str) -> Iterator[bytes]:

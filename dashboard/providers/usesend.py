@@ -21,7 +21,6 @@ from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
     BounceClass,
-    CannotVerify,
     Capabilities,
     Channel,
     NotAuthentic,
@@ -34,21 +33,20 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http_outcomes import Ruling
+from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
 from dashboard.providers.json_api import (
     code_of,
     given,
     is_id,
     judge_error,
-    judge_result,
     message_headers,
     open_json_channel,
     said,
     says_yes,
-    unreadable,
 )
 from dashboard.providers.reading import instant, json_object, mapping, only_recipient, text
 from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import mailbox_text, tidy
 
 BASE_URL = "https://app.usesend.com"
@@ -75,7 +73,7 @@ BOUNCES: Mapping[str, BounceClass] = {"Permanent": "hard", "Transient": "soft"} 
 NOT_TRIED = frozenset({"Suppressed", "OnAccountSuppressionList"})
 """Bounce sub-types of an address that was not even tried."""
 
-IN_PROGRESS = Ruling("retryable", Scope.MESSAGE, "idempotency-service.ts: the first request with the key is running")
+IN_PROGRESS = Ruling("key_in_use", Scope.MESSAGE, "idempotency-service.ts: the first request with the key is running")
 OTHER_PAYLOAD = Ruling("ambiguous", Scope.MESSAGE, "idempotency-service.ts: a request with the key was taken")
 """Both are 409 NOT_UNIQUE; only the words tell them apart. In doubt it is this one: it proves no refusal."""
 
@@ -124,18 +122,15 @@ def verify(request: WebhookRequest, secrets: str) -> None:
 
     ``secrets``: one secret, or several apart by spaces while one replaces another. Timestamps are in milliseconds.
     """
-    if not secrets.split():
-        raise CannotVerify("the account has no webhook secret")
+    keys = secrets_of(secrets)
     timestamp = request.headers.get("x-usesend-timestamp", "")
-    signature = request.headers.get("x-usesend-signature", "").encode(errors="replace")
     if not re.fullmatch(r"[0-9]{1,15}", timestamp):
         raise NotAuthentic("the timestamp is missing, or cannot be one")
     if abs(request.now.timestamp() - int(timestamp) / 1000) > TOLERANCE_SECONDS:
         raise NotAuthentic("the timestamp is more than five minutes off")
     content = f"{timestamp}.".encode() + request.body
-    keys = [secret.encode(errors="replace") for secret in secrets.split()]
     right = [f"v1={hmac.digest(key, content, hashlib.sha256).hex()}".encode() for key in keys]
-    if not any(hmac.compare_digest(signature, one) for one in right):
+    if not matches([request.headers.get("x-usesend-signature", "")], right):
         raise NotAuthentic("no signature matches")
 
 

@@ -17,7 +17,7 @@ _STYLE = (
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.35rem .6rem;"
     "border-bottom:1px solid #dfe4ea;vertical-align:top}th{color:#5b6775;font-weight:600}"
     "code,pre{font:13px/1.5 ui-monospace,monospace}pre{white-space:pre-wrap;background:#f5f7f9;padding:1rem}"
-    "td{overflow-wrap:anywhere}.more{color:#a33;font-weight:600}"
+    "td{overflow-wrap:anywhere}td:first-child,td:nth-child(5){white-space:nowrap}.more{color:#a33;font-weight:600}"
 )
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _HEADERS = {

@@ -45,7 +45,7 @@ PAGES = {
     500: Page(
         "Something broke on our side",
         "The fault is noted. No email was sent, repeated or lost by this.",
-        "Try again; if it stays, tell whoever runs Sendonce the number below.",
+        "Try again; if it stays, tell whoever runs Sendonce the number above.",
     ),
     503: Page(
         "The ledger cannot be reached",

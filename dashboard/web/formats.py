@@ -13,7 +13,7 @@ from flask import Flask, request, url_for
 from markupsafe import Markup, escape
 
 from dashboard.identity import discreet
-from dashboard.insight.wording import because, in_zone
+from dashboard.insight.wording import because, in_zone, provider
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 
@@ -22,7 +22,24 @@ STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 def install(app: Flask) -> None:
     """Give the templates what is here."""
-    for shape in (iso, utc, local, day, duration, ago, words, count, percent, because, breakable, discreet):
+    for shape in (
+        iso,
+        utc,
+        local,
+        day,
+        duration,
+        ago,
+        words,
+        plain,
+        waived,
+        count,
+        percent,
+        because,
+        provider,
+        breakable,
+        coded,
+        discreet,
+    ):
         app.jinja_env.filters[shape.__name__] = shape
     app.jinja_env.globals.update(asset=asset, icon=icon, viewer_zone=viewer_zone)
 
@@ -60,9 +77,15 @@ def viewer_zone() -> tzinfo:
         return UTC
 
 
-def breakable(text: object) -> Markup:
-    """A key that breaks, where it must, behind its separators."""
-    return Markup(re.sub(r"(?<=[:/])(?=[^:/])", "<wbr>", str(escape(text))))  # noqa: S704  # escaped before
+def breakable(text: object, behind: str = ":/") -> Markup:
+    """A key or another name that breaks, where it must, behind these separators and not within a word."""
+    parts = re.split(f"(?<=[{re.escape(behind)}])(?=[^{re.escape(behind)}])", str(text))
+    return Markup("<wbr>").join(parts)  # which escapes each part
+
+
+def coded(text: str) -> Markup:
+    """A sentence whose names in backticks are set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
 
 
 def duration(span: timedelta | float | None) -> str:
@@ -95,9 +118,34 @@ def ago(at: datetime, now: datetime | None = None) -> str:
     return f"{span} ago" if seconds > 0 else f"in {span}"
 
 
+SAID = {
+    "resend": "submit it again",
+    "mark_accepted": "count it as accepted",
+    "held.resend": "held: submit again",
+    "held.mark_accepted": "held: count as accepted",
+}
+"""Names that the pages say otherwise: as the buttons do, and not like the provider Resend."""
+
+
 def words(name: object) -> str:
-    """A name of the ledger as words: ``mark_accepted`` is *mark accepted*."""
+    """A name of the ledger as words: ``connect_timeout`` is *connect timeout*."""
+    if (said := SAID.get(str(name))) is not None:
+        return said
     return str(name).replace("_", " ").replace(".", ": ") if name is not None else ""
+
+
+def plain(value: object) -> str:
+    """A value of the audit log as words: yes and no, the parts of a list, names of the ledger."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(plain(part) for part in value) or "nothing"
+    return str(value)
+
+
+def waived(rule: str) -> str:
+    """A rule that releasing a hold waives for one attempt, as what stands against it."""
+    return {"ambiguous": "an attempt was never answered", "late": "it is late"}.get(rule, words(rule))
 
 
 def count(number: int) -> str:

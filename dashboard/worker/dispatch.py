@@ -201,7 +201,7 @@ class Lane(threading.Thread):
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are
             # kept, and started in the next round if they still hold: after that was stored, since an attempt that
             # is not on record has the number of the next one.
-            self._outcomes += [never_written(s, "the write-ahead could not be confirmed") for s in started]
+            self._outcomes += map(attempts.unconfirmed, started)
             raise
         self.in_flight += len(started)
         self._pool.submit(partial(self._submit, s, deadline) for s in started)
@@ -221,11 +221,3 @@ class Lane(threading.Thread):
         targets = [Target(send_id=c.send_id, reason=Reason.WORKER_STOPPED, claim_number=c.number) for c in claims]
         with self._database.transaction() as connection:
             moves.give_back(connection, Who(By.WORKER, worker=self._worker), targets)
-
-
-def never_written(started: Started, reason: str) -> Finished:
-    """The outcome of an attempt that is proved not to have left."""
-    return Finished(
-        send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-        kind="never_written", reason=reason,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from dashboard.ledger import contents
 from dashboard.ledger.accounts import read_account
 from dashboard.ledger.attempts import Finished, Started
 from dashboard.ledger.database import Database
-from dashboard.ledger.vault import Unreadable, Vault
+from dashboard.ledger.vault import KeyMissing, Vault
 from dashboard.outcomes import as_finished
 from dashboard.providers import provider
 from dashboard.providers.base import (
@@ -42,6 +42,10 @@ class Moved(Exception):
     """The account was changed since the attempt was written ahead: what is on record is not where the call would go."""
 
 
+class MessageGone(Exception):
+    """The content of this send cannot be read: a person must look at it, and nobody else's mail waits for that."""
+
+
 class Submitter:
     """Opens the channels of accounts as they are needed. Shared by the threads of one worker."""
 
@@ -55,17 +59,25 @@ class Submitter:
     def submit(self, started: Started, deadline: Deadline) -> Finished:
         """Make the call. Whatever happens is an outcome, never an exception."""
         began = time.monotonic()
-        outcome = self._outcome(started, deadline)
+        try:
+            outcome = self._outcome(started, deadline)
+        except MessageGone as error:
+            return Finished(
+                send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
+                kind="message_gone", reason=str(error),
+            )  # fmt: skip
         return as_finished(started, outcome, round((time.monotonic() - began) * 1000))
 
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
             outgoing = self._outgoing(started, deadline)
             channel = self.channel(started.account_id, started.endpoint)
-        except Unreadable as error:
-            return _unusable("unreadable", str(error))
+        except KeyMissing as error:
+            return _unusable("key_missing", str(error))
         except Moved:
             return NeverWritten("the account was changed since the attempt was written ahead")
+        except MessageGone:
+            raise
         except Exception as error:  # the database away, a bad setting
             return _unusable("channel", f"the account's channel could not be opened ({type(error).__name__})")
         try:
@@ -74,6 +86,15 @@ class Submitter:
             return Ambiguous(error_class="adapter_error", reason=type(error).__name__)
 
     def _outgoing(self, started: Started, deadline: Deadline) -> Outgoing:
+        """Raises :class:`KeyMissing`, and :class:`MessageGone` for whatever else is wrong with this one message."""
+        try:
+            return self._opened(started, deadline)
+        except KeyMissing:
+            raise
+        except Exception as error:  # not written for this row, damaged, or no message at all
+            raise MessageGone(f"the stored message cannot be read ({type(error).__name__})") from None
+
+    def _opened(self, started: Started, deadline: Deadline) -> Outgoing:
         body = contents.opened(self._vault, started.send_id, started.body)
         return Outgoing(
             send_id=started.send_id,

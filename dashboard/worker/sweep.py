@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dashboard.ledger import attempts, moves, work
-from dashboard.ledger.attempts import Finished
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.moves import Target, Who
-from dashboard.lifecycle import AttemptStatus, By, Reason
+from dashboard.lifecycle import By, Reason
 
 LAPSES_ALLOWED = 5
 """So many claims of one send may end without an attempt; then workers stop on it, and a person must look."""
@@ -34,25 +33,22 @@ def sweep(connection: Connection, *, limit: int = 500) -> Swept:
     if not lapsed:
         return Swept()
     who = Who(By.SWEEP)
+    running = [row for row in lapsed.values() if row.open_attempt is not None]
     idle = [row for row in lapsed.values() if row.open_attempt is None]
     cancelled = [Target(send_id=row.send_id, reason=row.cancel_reason) for row in idle if row.cancel_reason is not None]
     idle = [row for row in idle if row.cancel_reason is None]
-    stuck = [row for row in idle if row.lapses + 1 >= LAPSES_ALLOWED]
-    back = [row for row in idle if row.lapses + 1 < LAPSES_ALLOWED]
+    stuck = [
+        Target(send_id=row.send_id, reason=Reason.WORKERS_STOP_ON_IT, waives=_waives(row))
+        for row in idle
+        if row.lapses + 1 >= LAPSES_ALLOWED
+    ]
+    back = [
+        Target(send_id=row.send_id, reason=Reason.WORKER_STOPPED) for row in idle if row.lapses + 1 < LAPSES_ALLOWED
+    ]
     return Swept(
-        given_back=len(
-            moves.give_back(
-                connection, who, [Target(send_id=r.send_id, reason=Reason.WORKER_STOPPED) for r in back], lapses=1
-            )
-        ),
-        doubted=_doubt(connection, who, [row for row in lapsed.values() if row.open_attempt is not None]),
-        held=len(
-            moves.hold(
-                connection,
-                who,
-                [Target(send_id=r.send_id, reason=Reason.WORKERS_STOP_ON_IT, waives=_waives(r)) for r in stuck],
-            )
-        ),
+        given_back=len(moves.give_back(connection, who, back, lapses=1)),
+        doubted=_doubt(connection, who, running),
+        held=len(moves.hold(connection, who, stuck)),
         cancelled=len(moves.cancel(connection, who, cancelled)),
     )
 
@@ -65,27 +61,11 @@ def _doubt(connection: Connection, who: Who, rows: list[work.Work]) -> int:
     """Their workers are gone in the middle of a call: the attempts become ambiguous, the sends unknown."""
     if not rows:
         return 0
-    lost = [
-        Finished(
-            send_id=row.send_id, n=row.open_attempt or 0, claim_number=row.claim_number, account_id=row.send_id,
-            kind="ambiguous", error_class="worker_lost", reason="the worker stopped while the call was running",
-        )
-        for row in rows
-    ]  # fmt: skip
-    attempts.tell(connection, By.SWEEP, [(f, AttemptStatus.AMBIGUOUS) for f in lost])
-    ids = [row.send_id for row in rows]
-    terms, doubts, now = (
-        attempts.read_terms(connection, ids),
-        attempts.read_doubts(connection, ids),
-        database_now(connection),
+    attempts.leave_unanswered(
+        connection, who.by, rows, error_class="worker_lost", reason="the worker stopped while the call was running"
     )
+    ids = [row.send_id for row in rows]
+    terms, doubts = attempts.read_terms(connection, ids), attempts.read_doubts(connection, ids)
+    now = database_now(connection)
     targets = [attempts.doubtful(row, terms[row.send_id], doubts[row.send_id], now, Reason.WORKER_LOST) for row in rows]
-    return len(moves.doubt(connection, Who(By.SWEEP, worker=None), [_unfenced(t) for t in targets]))
-
-
-def _unfenced(target: Target) -> Target:
-    """The rows are locked, and no worker of ours holds them: the fence is the lock."""
-    return Target(
-        send_id=target.send_id, reason=target.reason, at=target.at, ambiguous_since=target.ambiguous_since,
-        settled_after=target.settled_after,
-    )  # fmt: skip
+    return len(moves.doubt(connection, who, targets))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +63,6 @@ class Api:
     def batch(self, body: str | bytes) -> TestResponse:
         """Ask for many."""
         return self.send("POST", "/api/v1/sends/batch", data=body, content_type="application/x-ndjson")
-
-
-@pytest.fixture
-def place(database_url: str) -> Iterator[Place]:
-    """The workspace ``default``."""
-    database = Database(database_url)
-    yield Place(database)
-    database.close()
 
 
 def app_on(database: Database, place: Place) -> Flask:

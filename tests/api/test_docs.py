@@ -77,6 +77,7 @@ def test_the_docs_are_a_page_that_runs_nothing_of_others(api: Api) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_problem_has_its_page(api: Api, name: str) -> None:
     page = api.app.test_client().get(f"/docs/problems/{name}")
+    assert "`" not in page.text
     assert page.status_code == 200
     assert KINDS[name].title in page.text
 

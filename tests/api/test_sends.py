@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from werkzeug.serving import make_server
 
 from dashboard.identity import send_id
 from dashboard.ledger.access import add_token, revoke_token
@@ -19,6 +18,7 @@ from dashboard.ledger.database import Database
 from dashboard.web.api import waiting
 from tests.api.conftest import ASKED, Api, app_on, asked
 from tests.place import Place
+from tests.serving import served
 
 
 def sent(api: Api) -> str:
@@ -466,11 +466,8 @@ def test_a_batch_of_another_kind_without_lines_or_with_a_key_header_is_refused(a
 
 
 def test_over_a_real_socket_a_chunked_body_is_read_and_limits_hold(api: Api) -> None:
-    server = make_server("127.0.0.1", 0, api.app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    with served(api.app) as url:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
         headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}
         connection.request("POST", "/api/v1/sends", json.dumps(ASKED), headers)
         answer = connection.getresponse()
@@ -493,7 +490,3 @@ def test_over_a_real_socket_a_chunked_body_is_read_and_limits_hold(api: Api) -> 
         connection.request("POST", "/api/v1/sends", iter([b" " * 1_000_000] * 11), headers, encode_chunked=True)
         assert connection.getresponse().status == 413
         connection.close()
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from werkzeug.serving import make_server
 
+from tests.serving import served
 from tests.web.conftest import PASSWORD, House
 from tests.web.conftest import house as house  # the fixtures of the pages, on the same application
 from tests.web.conftest import password_hash as password_hash
@@ -82,29 +81,24 @@ def chromium(requires_program: Callable[[str], str]) -> Iterator[Browser]:
 @pytest.fixture
 def visit(house: House, chromium: Browser) -> Iterator[Callable[..., Visit]]:
     """Open a window: ``visit(width=390, color_scheme="dark")``."""
-    server = make_server("127.0.0.1", 0, house.app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    contexts = []
+    with served(house.app) as url:
+        contexts = []
 
-    def enter(*, width: int = 1440, **options: Any) -> Visit:
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, timezone_id="Asia/Tokyo", reduced_motion="reduce", **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        window = Visit(page, f"http://127.0.0.1:{server.server_port}")
-        page.on("pageerror", lambda error: window.complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda line: window.complaints.append(line.text) if line.type in ("error", "warning") else None,
-        )
-        return window
+        def enter(*, width: int = 1440, **options: Any) -> Visit:
+            context = chromium.new_context(
+                viewport={"width": width, "height": 900}, timezone_id="Asia/Tokyo", reduced_motion="reduce", **options
+            )
+            contexts.append(context)
+            page = context.new_page()
+            page.set_default_timeout(15_000)
+            window = Visit(page, url)
+            page.on("pageerror", lambda error: window.complaints.append(str(error)))
+            page.on(
+                "console",
+                lambda line: window.complaints.append(line.text) if line.type in ("error", "warning") else None,
+            )
+            return window
 
-    yield enter
-    for context in contexts:
-        context.close()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+        yield enter
+        for context in contexts:
+            context.close()

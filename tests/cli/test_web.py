@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -57,6 +58,23 @@ def test_a_request_under_way_is_answered_before_the_stop(database_url: str) -> N
         assert waiting.getresponse().status == 200
         waiting.close()
         assert server.wait(timeout=60) == 0
+
+
+def test_a_port_that_somebody_has_is_named_in_one_sentence(database_url: str) -> None:
+    environment = os.environ | {
+        "DATABASE_URL": database_url,
+        "SENDONCE_SECRET_KEY": "s" * 32,
+        "SENDONCE_ENCRYPTION_KEYS": "k1:" + base64.b64encode(bytes(32)).decode(),
+    }
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        port = somebody.getsockname()[1]
+        command = [sys.executable, "-m", "dashboard.cli", "web", "--port", str(port)]
+        server = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert server.returncode == 2
+    assert server.stderr.splitlines() == [
+        f"sendonce: cannot listen on 127.0.0.1, port {port}: Address already in use;"
+        " choose another with --host or --port"
+    ]
 
 
 def _until_somebody_waits(database_url: str) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
 
-from dashboard.simulator import Config, Simulator
 from tests.flow.town import Town
-from tests.place import Place
 
 POISON: dict[str, dict[str, Any]] = {
     "a header of two lines": {"headers": {"X-A": "one\r\nBcc: eve@example.test"}},
@@ -19,15 +15,6 @@ POISON: dict[str, dict[str, Any]] = {
     "a sender that is no address": {"from": "nobody"},
     "somewhere to reply that is no address": {"reply_to": "<<"},
 }
-
-
-@pytest.fixture
-def town(place: Place, tmp_path: Path) -> Iterator[Town]:
-    with Simulator(Config()) as simulator:
-        town = Town(place, simulator, tmp_path / "workers.log")
-        yield town
-        town.end()
-    assert town.violations() == []
 
 
 @pytest.mark.parametrize("provider", ["resend", "smtp"])

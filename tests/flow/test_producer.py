@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
@@ -123,6 +124,29 @@ def test_an_asynchronous_connection_is_refused_with_advice() -> None:
 def test_a_bad_request_is_refused_before_the_database_is_touched(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         enqueue(Untouchable(), **(ASKED | wrong))
+
+
+def test_a_request_over_the_limit_is_refused_before_the_database_is_touched() -> None:
+    """In bytes: these are two each."""
+    with pytest.raises(ValueError, match=r"request: has 10[0-9]{6} bytes; at most 10000000"):
+        enqueue(Untouchable(), **(ASKED | {"message": {**ASKED["message"], "text": "ü" * 5_000_000}}))
+
+
+def test_the_database_refuses_it_too_in_the_callers_transaction(place: Place) -> None:
+    with psycopg.connect(place.database.url) as connection:
+        enqueue(connection, **(ASKED | {"message": {**ASKED["message"], "text": "x" * 9_990_000}}))
+        request = {"workspace": "default", "mailstream": "receipts", "key": "k", "message": {"text": "ü" * 5_000_000}}
+        with (
+            pytest.raises(
+                psycopg.errors.InvalidParameterValue, match=r"has 10\d{6} bytes; at most 10000000"
+            ) as refused,
+            connection.transaction(),
+        ):
+            connection.execute("select sendonce.enqueue(%s)", [Jsonb(request)])
+        assert "link" in (refused.value.diag.message_hint or "")
+    assert place.count("outbox") == 1, "and what was asked for before in the same transaction stands"
+    with place.database.transaction() as connection:
+        assert relay(connection, place.vault, limit=10).won == 1, "what is taken is relayed"
 
 
 def test_what_was_enqueued_is_relayed_as_it_was_asked_for(place: Place) -> None:

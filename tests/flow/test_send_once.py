@@ -25,6 +25,7 @@ from dashboard.ledger.suppressions import Statement
 from dashboard.ledger.tables import SuppressionScope
 from dashboard.lifecycle import By, Decision, EventType, Reason, State
 from dashboard.producer import InProgress, Ledger, Mismatch, Outcome, send_once
+from dashboard.providers import classify
 from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Rejected, Scope
 from dashboard.providers.base import Outcome as Answer
 from dashboard.worker.reconcile import reconcile
@@ -253,7 +254,14 @@ def test_trouble_of_the_account_pauses_it_and_no_delivery_claims_until_it_is_ove
 # ── doubt ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("answer", [Ambiguous(error_class="read_timeout"), ConnectionResetError("cut"), None])
+KEY_IN_USE = {"status": 409, "body": {"name": "concurrent_idempotent_requests"}}
+"""What a client library gets that repeats a call by itself, while the first one is still being worked on."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Ambiguous(error_class="read_timeout"), ConnectionResetError("cut"), None, classify("resend", KEY_IN_USE)],
+)
 def test_an_unknown_outcome_is_not_sent_again(place: Place, ledger: Ledger, answer: Any) -> None:
     calls: list[str] = []
 

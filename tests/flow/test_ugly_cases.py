@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from dashboard.simulator import Config, Simulator
 from tests.crew import attempts_of, reason_of, until, verdicts_of
 from tests.flow.town import Town
-from tests.place import Place
-
-
-@pytest.fixture
-def town(place: Place, tmp_path: Path) -> Iterator[Town]:
-    with Simulator(Config()) as simulator:
-        town = Town(place, simulator, tmp_path / "workers.log")
-        yield town
-        town.end()
-    assert town.violations() == []
-
 
 # ── a time-out after acceptance ──────────────────────────────────────────────────────────────────────────────────────
 

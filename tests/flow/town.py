@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from pathlib import Path
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
-from werkzeug.serving import make_server
 
 from dashboard.identity import send_id
 from dashboard.ledger.accounts import save_account
@@ -26,6 +24,7 @@ from dashboard.web import create_app
 from tests.crew import until, violations
 from tests.lanes import point_at
 from tests.place import KEYS, WEBHOOK_SECRET, Place
+from tests.serving import served
 
 SECRET = "a secret of the tests, of no use to anybody"
 SENDONCE = ("-m", "dashboard.cli")
@@ -148,15 +147,19 @@ class Town:
         """The web on a socket; the provider's events go there."""
         settings = Settings(database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS)
         app = create_app(settings, self.place.database, self.place.vault)
-        server = make_server("127.0.0.1", 0, app, threaded=True)
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        url = f"http://127.0.0.1:{server.server_port}/webhooks/{self.place.account}"
-        self.simulator.configure(webhooks={"url": url, "secret": WEBHOOK_SECRET, "delay_ms": 1.0})
-        try:
-            yield url
-        finally:
-            self.simulator.configure(webhooks={"url": None})
-            server.shutdown()
-            serving.join()
-            server.server_close()
+        with served(app) as root:
+            url = f"{root}/webhooks/{self.place.account}"
+            self.simulator.configure(webhooks={"url": url, "secret": WEBHOOK_SECRET, "delay_ms": 1.0})
+            try:
+                yield url
+            finally:
+                self.simulator.configure(webhooks={"url": None})
+
+
+@contextmanager
+def a_town(place: Place, simulator: Simulator, log: Path) -> Iterator[Town]:
+    """A town whose workers have ended when the block ends, and whose invariants hold then."""
+    town = Town(place, simulator, log)
+    yield town
+    town.end()
+    assert town.violations() == []

@@ -11,6 +11,7 @@ from dashboard.insight.clocks import skew
 from dashboard.insight.folding import QUIET, Entry, Lane, silences
 from dashboard.insight.timeline import timeline
 from dashboard.ledger import trace as trace_module
+from dashboard.ledger.cancelling import cancel_send
 from dashboard.ledger.trace import read_trace
 from dashboard.lifecycle import Reason
 from tests.factories import Factory, at
@@ -170,6 +171,24 @@ def test_a_second_message_id_and_a_taken_cancel_stand_out(factory: Factory) -> N
     assert (second.trouble, taken.trouble) == (True, True)
     assert second.evidence == "message id m2"
     assert taken.what == "Turned out taken by the provider, though cancelled"
+
+
+def test_a_cancel_that_met_a_call_is_told_when_it_was_asked_for_and_so_is_one_that_came_too_late(
+    factory: Factory,
+) -> None:
+    send, ended, waiting = factory.submitting(), factory.accepted(), factory.pending()
+    for each in (send, ended, waiting):
+        cancel_send(
+            factory.connection, workspace_id=factory.workspace, send_id=each, user_id=factory.person,
+            reason="the order was cancelled",
+        )  # fmt: skip
+    (remembered,) = of_lane(factory, send, Lane.PERSON)
+    assert remembered.what == "Asked to cancel it while its call is running: too late if that is taken"
+    assert (remembered.who, remembered.detail) == ("Ada", "the order was cancelled")
+    assert remembered.evidence.startswith("audit ")
+    (late,) = of_lane(factory, ended, Lane.PERSON)
+    assert late.what == "Asked to cancel it: too late"
+    assert [entry.what for entry in of_lane(factory, waiting, Lane.PERSON)] == ["Cancelled"], "told by its move alone"
 
 
 # ── very much of it ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from psycopg.types.json import Jsonb
 
 from dashboard.ledger import attempts, events, holds, outbox, work
-from dashboard.ledger.attempts import Finished, Windows
+from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Connection, Database
 from dashboard.ledger.events import Told
 from dashboard.ledger.retry import Backoff
@@ -19,6 +19,7 @@ from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.reconcile import reconcile
 from dashboard.worker.sweep import sweep
 from tests.factories import Factory, at
+from tests.place import outcome_of
 
 WINDOWS = Windows()
 BACKOFF = Backoff(timedelta(seconds=1))
@@ -71,10 +72,7 @@ class Ledger:
             return attempts.start(connection, self.worker, claims, WINDOWS)
 
     def finish(self, started: attempts.Started, kind: attempts.Kind, message_id: str | None = None) -> None:
-        outcome = Finished(
-            send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-            kind=kind, provider_message_id=message_id, error_code=None if kind == "accepted" else "500",
-        )  # fmt: skip
+        outcome = outcome_of(started, kind, message_id, error_code=None if kind == "accepted" else "500")
         with self.step() as connection:
             attempts.finish(connection, self.worker, [outcome], backoff=BACKOFF, breaker=timedelta(seconds=1))
 

@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from bench import generated
+from bench.plans import scanned
 from dashboard.ledger import evidence as evidence_module
 from dashboard.ledger.database import Database, statement, statement_names
 from dashboard.ledger.evidence import Evidence, Question, read_evidence
 from dashboard.ledger.vault import Vault
 from tests.factories import ADDRESS, Factory, at
-from tests.ledger.plans import scanned
 
 
 @pytest.fixture
@@ -224,4 +224,4 @@ def test_no_evidence_is_read_from_end_to_end(fuller: Factory, name: str, around:
         "shortest": 3,
     }  # fmt: skip
     hot = ("unmatched", "audit", "dead_letters", "suppressions")
-    assert scanned(fuller, statement(name), bind, more=hot) == set()
+    assert scanned(fuller.connection, statement(name), bind, more=hot) == set()

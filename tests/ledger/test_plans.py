@@ -12,67 +12,40 @@ from uuid import UUID, uuid4
 import pytest
 
 from bench import generated
+from bench.plans import MOST_PAGES, pages, scanned
 from dashboard.ledger import listing, search
 from dashboard.ledger.database import compiled, statement
 from dashboard.ledger.listing import Cursor, SendFilter
 from dashboard.ledger.search import Before
 from dashboard.lifecycle import State, Verdict
 from tests.conftest import SOAK
-from tests.factories import ADDRESS, Factory
-from tests.ledger.plans import MOST_PAGES, pages, scanned
+from tests.factories import Factory
 
 
 def test_a_plan_that_reads_a_hot_table_from_end_to_end_is_noticed(full: Factory) -> None:
     slow, bind = "select * from sendonce.sends where recipient_id like %(text)s", {"text": "%x"}
-    assert scanned(full, slow, bind) == {"sends"}
-    assert pages(full, slow, bind) > MOST_PAGES * (10 if SOAK else 1)
+    assert scanned(full.connection, slow, bind) == {"sends"}
+    assert pages(full.connection, slow, bind) > MOST_PAGES * (10 if SOAK else 1)
 
 
-TYPED = {
-    "a send id": "0b6e2f1c-0000-5000-8000-000000000001",
-    "a key": "receipt:order_77:v3",
-    "the start of a key": "receipt:order_77",
-    "an order": "order_77",
-    "the start of many keys": "order_",
-    "an order's number": "order 7777",
-    "a recipient": "recipient_77",
-    "a trigger": "evt_77",
-    "a trigger of very many": generated.BUSY,
-    "an address": ADDRESS,
-    "a Message-ID": "<m-1@x>",
-    "a subject of very many": generated.SUBJECT,
-    "a ticket": "#T-1007:v3",
-    "nothing": "nothing is called so",
-}
 LATER = Before(generated.BEGAN.replace(day=2), uuid4())
 
 
 @pytest.mark.parametrize("before", [search.START, LATER], ids=["first", "older"])
-@pytest.mark.parametrize("text", TYPED.values(), ids=TYPED)
+@pytest.mark.parametrize("text", generated.TYPED.values(), ids=generated.TYPED)
 def test_no_search_reads_a_hot_table_from_end_to_end(full: Factory, text: str, before: Before) -> None:
     bind = _bound(full, search._readings(full.vault, full.workspace, text), before)
-    assert scanned(full, statement("read_hits"), bind) == set()
-    assert pages(full, statement("read_hits"), bind) < MOST_PAGES
+    assert scanned(full.connection, statement("read_hits"), bind) == set()
+    assert pages(full.connection, statement("read_hits"), bind) < MOST_PAGES
 
 
-CLOSE = {
-    "an order": "ordr_77777",
-    "a trigger": "evt_7771x",
-    "a recipient": "recipiant_77",
-    "a key": "receipt:order_77v3",
-    "a piece of a message id": "m-0b6e2f1c-00",
-    "a piece of a send id": "0b6e2f1c",
-    "a send id": "0b6e2f1c-0000-5000-8000-0000000000001",
-    "an address": "ada@exmaple.com",
-    "nothing": "nothing is called so",
-}
-
-
-@pytest.mark.parametrize("text", CLOSE.values(), ids=CLOSE)
+@pytest.mark.parametrize("text", generated.MISTYPED.values(), ids=generated.MISTYPED)
 def test_no_search_for_what_is_close_does(full: Factory, text: str) -> None:
     bind = _bound(full, search._closeness(full.vault, text), search.START)
-    assert scanned(full, statement("read_close"), bind) == set()
-    assert pages(full, statement("read_close"), bind) < MOST_PAGES * 10, "thousands of spellings are looked up"
+    assert scanned(full.connection, statement("read_close"), bind) == set()
+    assert pages(full.connection, statement("read_close"), bind) < MOST_PAGES * 10, (
+        "thousands of spellings are looked up"
+    )
 
 
 def _bound(full: Factory, readings: dict[str, object], before: Before) -> dict[str, object]:
@@ -82,7 +55,7 @@ def _bound(full: Factory, readings: dict[str, object], before: Before) -> dict[s
 
 TRACE_PARTS = (
     "send", "stream", "account", "attempts", "duplicates", "moves", "events", "second_ids", "holds", "decisions",
-    "workers", "suppressions", "neighbours",
+    "cancels", "workers", "suppressions", "neighbours",
 )  # fmt: skip
 
 
@@ -93,8 +66,8 @@ def test_no_part_of_a_trace_reads_a_hot_table_from_end_to_end(full: Factory, par
         "workspace_id": full.workspace, "send_id": send, "workspace_ids": [full.workspace, uuid4()],
         "send_ids": [send, uuid4()], "limit": 50, "cap": 100,
     }  # fmt: skip
-    assert scanned(full, statement(f"read_trace_{part}"), bind) == set()
-    assert pages(full, statement(f"read_trace_{part}"), bind) < MOST_PAGES
+    assert scanned(full.connection, statement(f"read_trace_{part}"), bind) == set()
+    assert pages(full.connection, statement(f"read_trace_{part}"), bind) < MOST_PAGES
 
 
 def _a_send(full: Factory) -> UUID:
@@ -121,12 +94,14 @@ def _a_send(full: Factory) -> UUID:
 def test_no_list_reads_a_hot_table_from_end_to_end(full: Factory, filters: SendFilter, after: Cursor | None) -> None:
     query, bind = compiled(listing._listing(full.workspace, filters, after, 51))
     # Claims change no index, so that they stay cheap; their list reads the table of what is open, which is small.
-    assert scanned(full, query, bind) == ({"work"} if filters.state == State.CLAIMED else set())
+    assert scanned(full.connection, query, bind) == ({"work"} if filters.state == State.CLAIMED else set())
 
 
 @pytest.mark.parametrize("kept", ["1 day", "100 years"], ids=["all of it is old", "nothing is"])
 def test_retention_comes_to_what_is_old_by_an_index(full: Factory, kept: str) -> None:
     with full.connection.transaction(force_rollback=True):
         full.connection.execute("update sendonce.mailstreams set retain_for = %s::interval", (kept,))
-        assert scanned(full, statement("lock_retained"), {"limit": 100}) == set()
-        assert scanned(full, statement("count_retained"), {"workspace_id": full.workspace, "cap": 100}) == set()
+        assert scanned(full.connection, statement("lock_retained"), {"limit": 100}) == set()
+        assert (
+            scanned(full.connection, statement("count_retained"), {"workspace_id": full.workspace, "cap": 100}) == set()
+        )

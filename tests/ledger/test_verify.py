@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from dashboard.cli import run as run_command
 from dashboard.ledger import holds, suppressions
-from dashboard.ledger.database import Connection, Database
+from dashboard.ledger.database import Connection
 from dashboard.ledger.suppressions import Statement
 from dashboard.ledger.tables import SuppressionScope
 from dashboard.ledger.verify import CHECKS, verify
@@ -35,13 +35,6 @@ def breaks(ledger: Ledger) -> dict[int, list[tuple[UUID | None, str]]]:
 
 
 # ── a ledger that holds ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
-    database = Database(database_url, pool_size=2)
-    yield Ledger(database)
-    database.close()
 
 
 def test_an_empty_ledger_holds(ledger: Ledger) -> None:

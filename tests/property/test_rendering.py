@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -81,3 +83,53 @@ def test_what_cannot_be_rendered_says_why_without_a_value(source: str, reason: s
     with pytest.raises(CannotRender) as refused:
         render(source, {"name": "Ada", "huge": 10**5000, "people": {}, "address": "ada@example.com"}, html=False)
     assert str(refused.value) == reason
+
+
+HUGE = {
+    "repeated": "{{ 'a' * 10**9 }}", "a list": "{{ [0] * 10**9 }}", "a number": "{{ 7 ** (10**9) }}",
+    "squared": "{% set n = 10 %}" + "{% set n = n * n %}" * 40,
+    "doubled": "{% set s = 'a' %}" + "{% set s = s ~ s %}" * 40,
+    "added": "{% set s = 'a' %}" + "{% set s = s + s %}" * 40, "centered": "{{ 'a'|center(10**9) }}",
+    "a method": "{{ 'a'.ljust(10**9) }}", "indented": "{{ ('a\n' * 1000)|indent(10**7) }}",
+    "formatted": "{{ '%1000000000d' % 1 }}", "a filter": "{{ '%1000000000d'|format(1) }}",
+    "a format": "{{ '{:1000000000}'.format(1) }}", "a width": "{{ '{:{}}'.format(1, 10**9) }}",
+    "starred": "{{ '%*d' % (10**9, 1) }}", "bytes": "{{ (1).to_bytes(10**9, 'big') }}",
+    "replaced": "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}", "joined": "{{ range(10000)|join('b' * 100000) }}",
+    "mapped": "{{ range(100000)|map('center', 10000)|list }}",
+    "words": "{{ ('a ' * 10000)|wordwrap(1, true, 'b' * 10000) }}",
+    "loops": "{% for a in r %}{% for b in r %}{% for c in r %}{% endfor %}{% endfor %}{% endfor %}",
+    "tests": "{% for a in r %}{% for b in r if false %}{% endfor %}{% endfor %}",
+    "output": "{% for a in r %}{{ large }}{% endfor %}", "names": "{{ large }}" * 100,
+    "a macro": "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(100) }}",
+    "captured": "{% set s %}{% for a in r %}{{ large }}{% endfor %}{% endset %}",
+    "a block of text": "{% macro m() %}{% for a in r %}" + "x" * 100_000 + "{% endfor %}{% endmacro %}{{ m() }}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HUGE)
+def test_a_template_that_would_take_the_machine_is_refused_before_it_does(what: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CannotRender, match=r"more than [0-9]+ characters"):
+        render(HUGE[what], {"r": list(range(5000)), "large": "x" * 1_000_000}, html=True)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 200_000, "kilobytes"
+
+
+def test_a_long_but_honest_template_is_rendered() -> None:
+    items = [{"name": f"item {i}", "price": i * 100} for i in range(5000)]
+    source = (
+        "{% for item in items if item.price %}{{ loop.index }}. {{ item.name|upper|truncate(40) }}: "
+        "{{ '%.2f'|format(item.price / 100) }} {{ 'EUR'.ljust(5) ~ item.name.replace('item', 'thing') }}\n{% endfor %}"
+        "{{ items|map(attribute='name')|join(', ')|wordwrap(70) }}{{ '-' * 70 }}"
+    )
+    assert render(source, {"items": items}, html=True) == _as_the_sandbox_does(source, {"items": items}, True)
+
+
+def test_long_texts_do_not_stay_in_memory() -> None:
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(20):
+        render(f"{{{{ word }}}} {number} {'x' * 1_000_000}", {"word": "a"}, html=False)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 5_000_000

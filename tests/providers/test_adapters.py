@@ -209,6 +209,12 @@ def test_a_provider_tells_by_its_own_code_whose_fault_it_is(
     assert (outcome.scope, outcome.retryable) == (scope, retryable)
 
 
+@pytest.mark.parametrize("code", ["RequestTimeout", "RequestTimeoutException"])
+def test_what_amazon_calls_a_passing_failure_may_have_been_carried_out(code: str) -> None:
+    outcome = classify("ses", {"status": 400, "body": {"__type": f"com.amazon.coral.service#{code}"}})
+    assert isinstance(outcome, Ambiguous)
+
+
 def test_ses_names_its_error_in_a_header_with_a_link_behind_it() -> None:
     headers = {"x-amzn-ErrorType": "SendingPausedException:http://internal.amazon.com/", "x-amzn-RequestId": "r-1"}
     outcome = classify("ses", {"status": 400, "headers": headers, "body": {}})

@@ -331,6 +331,7 @@ JUDGED: list[tuple[str, int, Any, str, str | None, str | None]] = [
     ("sparkpost", 403, {"errors": [{"code": "1601"}]}, "rejected", "account", "1601"),
     ("sparkpost", 409, {"errors": [{"code": "1602"}]}, "ambiguous", None, "1602"),
     ("sparkpost", 409, {"errors": "odd"}, "ambiguous", None, None),
+    ("sparkpost", 420, {"errors": "odd"}, "ambiguous", None, None),
     (
         "sparkpost", 200, {"results": {"id": "i", "total_accepted_recipients": 0, "total_rejected_recipients": 1}},
         "rejected", "message", None,

@@ -16,7 +16,7 @@ from dashboard.providers import provider
 from dashboard.providers.base import NeverWritten, Rejected, Scope
 from dashboard.providers.conversation import dot_stuffed
 from dashboard.providers.mime import message_bytes
-from dashboard.providers.resend import request_body
+from dashboard.providers.resend import fields_of
 from dashboard.providers.wording import for_people
 from tests.providers.rig import PATIENCE, SEND_ID, Server, http_answer, outgoing, read_request, refused_port, sample
 
@@ -99,12 +99,12 @@ def test_capabilities_follow_the_account() -> None:
     ],
 )
 def test_a_sender_is_written_with_quotes_where_they_are_needed(sender: str, written: str) -> None:
-    assert json.loads(request_body(outgoing(sender=sender), tag_attempt=False))["from"] == written
+    assert fields_of(outgoing(sender=sender), honours_keys=True)["from"] == written
     assert read(sender=sender)["From"] == written
 
 
 def test_a_name_is_quoted() -> None:
-    body = json.loads(request_body(outgoing(name='Ada "the first" Ł'), tag_attempt=False))
+    body = fields_of(outgoing(name='Ada "the first" Ł'), honours_keys=True)
     assert body["to"] == ['"Ada \\"the first\\" Ł" <ada@example.com>']
 
 

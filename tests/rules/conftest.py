@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.ledger.database import Database
 from tests.crew import violations
-from tests.factories import own_database
+from tests.factories import Factory, own_database
 from tests.place import EMPTY, Place
 
 
@@ -37,3 +37,14 @@ def own_place(database_url: str) -> Iterator[Place]:
     database = Database(database_url)
     yield Place(database)
     database.close()
+
+
+@pytest.fixture
+def factory(shared_database: Database) -> Iterator[Factory]:
+    """Makes rows in an empty ledger that nobody else sees, in a transaction that is rolled back."""
+    connection = shared_database.connect()
+    try:
+        connection.execute(EMPTY)  # type: ignore[call-overload]
+        yield Factory(connection)
+    finally:
+        connection.close()

@@ -86,6 +86,16 @@ def test_a_claimed_send_of_a_paused_provider_is_given_back_without_an_attempt(pl
     assert place.count("attempts") == 0
 
 
+def test_a_database_clock_that_steps_back_gives_no_rate_tokens(place: Place) -> None:
+    ask(place, *map(str, range(10)))
+    place.run("update sendonce.accounts set rate_per_second = 1")
+    place.run(
+        "insert into sendonce.account_tokens (account_id, tokens, refilled_at) values (%s, 0, now() + interval '5 s')",
+        place.account,
+    )
+    assert Hand(place).start() == []
+
+
 def _one_token(place: Place) -> None:
     """The account may start one attempt now, and the next one in a quarter of an hour."""
     place.run("update sendonce.accounts set rate_per_second = 0.001")

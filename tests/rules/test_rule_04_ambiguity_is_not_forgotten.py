@@ -24,7 +24,14 @@ from tests.crew import (
 )
 from tests.place import Place
 
-NOT_TAKEN: list[Kind] = ["refused", "refused_for_now", "account_trouble", "never_written", "cannot_be_written"]
+NOT_TAKEN: list[Kind] = [
+    "refused",
+    "refused_for_now",
+    "account_trouble",
+    "never_written",
+    "cannot_be_written",
+    "message_gone",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +54,7 @@ def test_a_refusal_beside_an_attempt_in_doubt_returns_the_send_to_unknown(place:
     ("kind", "state"),
     [
         ("refused", "failed"), ("cannot_be_written", "failed"), ("refused_for_now", "pending"),
-        ("account_trouble", "pending"), ("never_written", "pending"),
+        ("account_trouble", "pending"), ("never_written", "pending"), ("message_gone", "held"),
     ],
 )  # fmt: skip
 def test_where_nothing_is_in_doubt_a_refusal_has_its_own_end(place: Place, kind: Kind, state: str) -> None:

@@ -188,3 +188,19 @@ def test_a_pass_takes_no_more_than_memory_holds_and_the_next_ones_take_the_rest(
 
 def large(text: str) -> dict[str, Any]:
     return {"message": {"from": "shop@example.com", "subject": "Your receipt", "text": text}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "{{ 'x' * 10 ** 11 }}"],
+    ids=["without end", "without bounds"],
+)
+def test_a_text_that_would_eat_up_the_relay_fails_alone_and_its_neighbour_goes_on(place: Place, text: str) -> None:
+    place.run("select sendonce.enqueue(%s::jsonb)", with_message(text=text, variables={}).replace(KEY, "bad"))
+    enqueue(place, "good")
+    relay(place)
+    assert [state_of(place, send_id(place.workspace, "receipts", key)) for key in ("good", "bad")] == [
+        "pending",
+        "failed",
+    ]
+    assert "characters" in place.one("select detail from sendonce.moves where to_state = 'failed'")["detail"]

@@ -81,7 +81,9 @@ def test_a_cancel_that_meets_a_start_waits_for_it_and_is_remembered(place: Place
     assert (state_of(place, send), work_of(place, send)["cancel_reason"]) == ("claimed", "cancelled_by_person")
 
 
-RETURNS: list[Kind] = ["refused_for_now", "account_trouble", "never_written", "refused", "cannot_be_written"]
+RETURNS: list[Kind] = [
+    "refused_for_now", "account_trouble", "never_written", "refused", "cannot_be_written", "message_gone",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", RETURNS)

@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import EventType, MailClass
 from tests.crew import Hand, Rival, ask_one, attempts_of, hear, hear_in, open_transaction, state_of, told
-from tests.place import Place
+from tests.place import KEYS, Place
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BULK = {MailClass.LIFECYCLE, MailClass.SCHEDULED, MailClass.CAMPAIGN}
@@ -61,6 +62,19 @@ def test_an_unsubscribe_reaches_its_own_stream(place: Place) -> None:
 def test_an_address_is_suppressed_however_it_is_written(place: Place) -> None:
     _said(place, EventType.BOUNCED, bounce_class="hard")
     assert _outcome(place, "receipts", "  ADA@Example.COM ") == "suppressed"
+
+
+def test_a_suppression_outlives_the_rotation_of_the_encryption_keys(place: Place) -> None:
+    _said(place, EventType.BOUNCED, bounce_class="hard")
+    place.vault = Vault((("k2", b"n" * 32), *KEYS))
+    assert _outcome(place, "receipts") == "suppressed"
+
+
+def test_what_a_process_hears_that_has_the_new_keys_already_counts_for_one_that_has_not(place: Place) -> None:
+    before, place.vault = place.vault, Vault((("k2", b"n" * 32), *KEYS))
+    _said(place, EventType.BOUNCED, bounce_class="hard")
+    place.vault = before
+    assert _outcome(place, "receipts") == "suppressed"
 
 
 def test_another_address_is_not(place: Place) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
+from dashboard.ledger.vault import Vault
+from dashboard.simulator import Config, Simulator
 from tests.crew import (
     Hand,
     Rival,
     ask,
     ask_one,
+    attempts_of,
     due_now,
     open_transaction,
     reason_of,
     state_of,
+    until,
     wait_for_a_waiter,
     work_of,
 )
+from tests.lanes import a_lane, point_at
 from tests.place import Place
 
 PAUSE = timedelta(minutes=5)
@@ -195,3 +202,50 @@ def test_a_provider_that_says_when_is_asked_no_sooner(place: Place) -> None:
     assert row == {"later": True, "reason": "refused_for_now"}
     assert hand.claim() == []
     assert state_of(place, send) == "pending"
+
+
+# ── what looks like trouble of the account, and is not ───────────────────────────────────────────────────────────────
+
+BROKEN = {
+    "of another row": "update sendonce.messages set body = (select body from sendonce.messages"
+    " where send_id = %(other)s) where send_id = %(send)s",
+    "cut off": "update sendonce.messages set body = substring(body for 20) where send_id = %(send)s",
+    "empty": "update sendonce.messages set body = '' where send_id = %(send)s",
+    "no ciphertext at all": "update sendonce.messages set body = 'some text' where send_id = %(send)s",
+    "an address of another row": "update sendonce.messages set address = (select address from sendonce.messages"
+    " where send_id = %(other)s) where send_id = %(send)s",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_one_message_that_cannot_be_decrypted_is_set_aside_and_pauses_nobody(place: Place, how: str) -> None:
+    with Simulator(Config()) as simulator, a_lane(place) as lane:
+        point_at(place, simulator)
+        other, broken, *rest = ask(place, *(f"order:{i}" for i in range(6)))
+        place.run(BROKEN[how], send=broken, other=other)
+        until(lambda: not lane.go_round())
+        assert {row.send_id for row in simulator.books} == {str(send) for send in (other, *rest)}
+    assert (state_of(place, broken), reason_of(place, broken)) == ("held", "message_gone")
+    assert attempts_of(place, broken) == ["abandoned"], "it never left"
+    assert place.one("select paused_until, troubles from sendonce.accounts") == {"paused_until": None, "troubles": 0}
+
+
+def test_a_body_that_is_no_message_is_set_aside_too(place: Place) -> None:
+    with Simulator(Config()) as simulator, a_lane(place) as lane:
+        point_at(place, simulator)
+        broken = ask_one(place)
+        place.run("update sendonce.messages set body = %s", place.vault.encrypt(b"[]", broken.bytes))
+        until(lambda: not lane.go_round())
+    assert (state_of(place, broken), reason_of(place, broken)) == ("held", "message_gone")
+    assert place.one("select troubles from sendonce.accounts") == {"troubles": 0}
+
+
+def test_a_key_that_is_not_configured_is_the_installations_fault_and_costs_no_send(place: Place) -> None:
+    with Simulator(Config()) as simulator, a_lane(place, vault=Vault((("k2", b"2" * 32),))) as lane:
+        point_at(place, simulator)
+        sends = ask(place, "order:1", "order:2")
+        lane.go_round()
+        until(lambda: lane.go_round() and place.one("select troubles > 0 as any from sendonce.accounts")["any"])
+        assert {state_of(place, send) for send in sends} <= {"pending", "claimed"}
+        assert simulator.books == []
+    assert place.one("select max(counted_attempts) <= 1 as free from sendonce.work")["free"]

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.ledger.database import Database
 from dashboard.simulator import Config, Simulator
 from tests.place import Place
 from tests.scenarios.scene import Scene, the_scene
 
 
 @pytest.fixture
-def scene(database_url: str, tmp_path: Path) -> Iterator[Scene]:
+def scene(place: Place, tmp_path: Path) -> Iterator[Scene]:
     """An installation with the workspace ``default``; ``sendonce verify`` finds nothing at its end."""
-    database = Database(database_url)
-    with Simulator(Config()) as simulator, the_scene(Place(database), simulator, tmp_path / "workers.log") as scene:
+    with Simulator(Config()) as simulator, the_scene(place, simulator, tmp_path / "workers.log") as scene:
         yield scene
-    database.close()

@@ -19,7 +19,6 @@ from uuid import UUID, uuid4
 
 import urllib3
 from psycopg.types.json import Jsonb
-from werkzeug.serving import make_server
 
 from dashboard.identity import send_id
 from dashboard.insight.judging import Cause, Sureness
@@ -39,6 +38,7 @@ from dashboard.worker.process import LOOPS, Worker
 from tests.crew import HOUR, until, violations
 from tests.flow.town import SECRET, Town
 from tests.place import KEYS, WEBHOOK_SECRET, Place
+from tests.serving import served
 
 HASTY = {"lease_seconds": 2, "submit_window_seconds": 1, "request_timeout_seconds": 1}
 """Settings of a worker whose calls time out, and whose claims are taken over, within seconds."""
@@ -395,22 +395,16 @@ def the_scene(place: Place, simulator: Simulator, log: Path) -> Iterator[Scene]:
         _, scene.token = add_token(connection, workspace_id=place.workspace, name="shop")
     database = Database(place.database.url, pool_size=24)
     settings = Settings(database_url=database.url, secret_key=SECRET, encryption_keys=KEYS)
-    server = make_server("127.0.0.1", 0, create_app(settings, database, place.vault), threaded=True)
-    scene.url = f"http://127.0.0.1:{server.server_port}"
-    serving = threading.Thread(target=server.serve_forever)
-    serving.start()
-    try:
-        yield scene
-    finally:
-        for process in scene.workers:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-        scene.end()
-        scene.http.clear()
-        server.shutdown()
-        serving.join()
-        server.server_close()
-        database.close()
+    with served(create_app(settings, database, place.vault)) as scene.url:
+        try:
+            yield scene
+        finally:
+            for process in scene.workers:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGCONT)
+            scene.end()
+            scene.http.clear()
+    database.close()
     found = violations(place)
     assert found == [], "\n".join(found)
 

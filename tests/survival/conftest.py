@@ -7,18 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.ledger.database import Database
 from dashboard.simulator import Config, Simulator
-from tests.flow.town import Town
+from tests.flow.town import Town, a_town
 from tests.place import Place
-
-
-@pytest.fixture
-def place(database_url: str) -> Iterator[Place]:
-    """The workspace ``default``, ready to be asked for sends."""
-    database = Database(database_url)
-    yield Place(database)
-    database.close()
 
 
 @pytest.fixture
@@ -32,8 +23,6 @@ def simulator() -> Iterator[Simulator]:
 @pytest.fixture
 def town(place: Place, simulator: Simulator, tmp_path: Path) -> Iterator[Town]:
     """Receipts are held when their fate stays unknown, on an account that honours no keys."""
-    town = Town(place, simulator, tmp_path / "workers.log")
-    town.stream(policy="hold", keys=False)
-    yield town
-    town.end()
-    assert town.violations() == []
+    with a_town(place, simulator, tmp_path / "workers.log") as town:
+        town.stream(policy="hold", keys=False)
+        yield town

@@ -93,6 +93,20 @@ def test_a_decision_on_old_evidence_is_refused(house: House) -> None:
     assert decide(browser, send, "cancel", "looked again") == 303
 
 
+def test_a_decision_is_told_in_the_words_of_its_button(house: House) -> None:
+    send = house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000)
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get(f"/held/{send}").text
+    assert "You have seen that Resend took it." in page
+    assert "once, although an attempt was never answered" in page
+    assert decide(browser, send, "resend") == 303
+    assert "decided <strong>submit it again</strong>" in browser.get(f"/held/{send}").text
+    audited = house.browser("admin").get("/audit").text
+    assert "held: submit again" in audited
+    assert "waives: <bdi>ambiguous</bdi>" in audited
+
+
 def test_a_form_decides_only_about_the_send_of_its_own_page(house: House) -> None:
     send, other = house.factory.held(), house.factory.held()
     house.commit()
@@ -165,6 +179,7 @@ def test_a_hold_without_attempt_offers_only_release_or_cancel(house: House) -> N
     house.commit()
     page = house.browser("operator").get(f"/held/{send}").text
     assert "Release it" in page
+    assert "It is submitted once, although it is late." in page
     assert 'value="mark_accepted"' not in page
 
 

@@ -19,7 +19,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from flask import Flask
-from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from dashboard.identity import send_id
@@ -32,6 +31,7 @@ from dashboard.providers.base import CannotVerify, ProviderEvent, Unreadable, We
 from dashboard.settings import Settings
 from dashboard.web import create_app
 from tests.place import KEYS, WEBHOOK_SECRET, Place
+from tests.serving import served
 
 KEY = "receipt:order_84721:recipient_2045:receipt-v3"
 
@@ -472,13 +472,10 @@ def test_whence_a_request_comes_is_what_as_many_proxies_as_are_known_say(
 def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: Hook) -> None:
     send = hook.send()
     hook.place.send_all("49a3")
-    server = make_server("127.0.0.1", 0, hook.app, threaded=True)
-    serving = threading.Thread(target=server.serve_forever)
-    serving.start()
     statuses: list[int] = []
 
-    def deliver(kind: str, message_id: str) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    def deliver(url: str, kind: str, message_id: str) -> None:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
         body = event(kind)
         connection.request("POST", f"/webhooks/{hook.place.account}", body, signed(body, message_id=message_id))
         answer = connection.getresponse()
@@ -486,9 +483,9 @@ def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: 
         statuses.append(answer.status)
         connection.close()
 
-    try:
+    with served(hook.app) as url:
         threads = [
-            threading.Thread(target=deliver, args=(kind, kind.replace(".", "_")))
+            threading.Thread(target=deliver, args=(url, kind, kind.replace(".", "_")))
             for kind in ("email.sent", "email.delivered", "email.opened")
             for _ in range(4)
         ]
@@ -496,10 +493,6 @@ def test_over_a_real_socket_many_deliveries_at_once_store_each_event_once(hook: 
             thread.start()
         for thread in threads:
             thread.join()
-    finally:
-        server.shutdown()
-        serving.join()
-        server.server_close()
     assert statuses == [200] * 12
     assert hook.state(send) == ("accepted", "delivered")
     rows = hook.place.all("select event_type::text, repeats from sendonce.events order by 1")

@@ -4,7 +4,7 @@ with rate as (
   select a.id, a.rate_per_second as rate from sendonce.accounts a where a.id = %(account_id)s::uuid
 ), bucket as (
   select t.account_id, r.rate,
-    least(greatest(r.rate, 1), t.tokens + r.rate * extract(epoch from clock_timestamp() - t.refilled_at)) as tokens
+    least(greatest(r.rate, 1), t.tokens + r.rate * greatest(extract(epoch from clock_timestamp() - t.refilled_at), 0)) as tokens
   from sendonce.account_tokens t join rate r on r.id = t.account_id
   for update of t
 ), taken as (

@@ -53,7 +53,7 @@ SCHEMAS: dict[str, Schema] = {
         mailstream=_text("The kind of mail, by its name."),
         key=_text(
             "The deterministic name of this email: the same trigger always gives the same key. Or in Idempotency-Key.",
-            maxLength=255, pattern="^[!-~]([ -~]*[!-~])?$", examples=["receipt:order_84721:recipient_2045:receipt-v3"],
+            maxLength=255, pattern="^[!-~]([ -~]*[!-~])?$", examples=["receipt:order_84721:recipient_2045:v3"],
         ),
         recipient=_object(
             ("id", "address"),

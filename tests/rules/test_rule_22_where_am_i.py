@@ -1,4 +1,4 @@
-"""A ledger that was moved does not send until a named person adopts the new place."""
+"""Rule 22: a ledger that was moved does not send until a named person adopts the new place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from psycopg.types.json import Jsonb
 
 from dashboard.cli import run as run_command
 from dashboard.embedded.postgres import EmbeddedPostgres
-from dashboard.ledger import holds, place
+from dashboard.ledger import attempts, holds, place
+from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Connection, Database, migrate
 from dashboard.ledger.place import CannotAdopt, Moved, Same
 from dashboard.lifecycle import Decision
@@ -26,14 +27,11 @@ from tests.ledger.test_verify import broken
 
 
 @pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
+def ledger(ledger: Ledger) -> Ledger:
     """A ledger at home in ``production``."""
-    database = Database(database_url, pool_size=3)
-    made = Ledger(database)
-    with made.step() as connection:
+    with ledger.step() as connection:
         assert place.may_send(connection, "production")
-    yield made
-    database.close()
+    return ledger
 
 
 def state_of(connection: Connection) -> dict[str, tuple[str, str]]:
@@ -75,6 +73,18 @@ def test_another_environment_name_switches_sending_off_for_all_workers(ledger: L
         off = place.sending_off(connection)
     assert off is not None
     assert off.reason == "The environment name is staging, and was production."
+
+
+def test_while_sending_is_off_nothing_is_claimed_and_no_claim_of_before_is_started(ledger: Ledger) -> None:
+    ledger.ask("claimed before")
+    claims = ledger.claim()
+    ledger.ask("pending")
+    with ledger.step() as connection:
+        assert not place.may_send(connection, "staging")
+    assert ledger.claim() == []
+    with ledger.step() as connection:
+        assert attempts.start(connection, ledger.worker, claims, Windows()) == []
+        assert state_of(connection) == {"claimed before": ("pending", "ledger_moved"), "pending": ("pending", "due")}
 
 
 @pytest.mark.parametrize("what", ["system_identifier", "timeline", "database"])

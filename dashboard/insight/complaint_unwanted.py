@@ -26,9 +26,8 @@ from dashboard.insight.case import (
 )
 from dashboard.insight.judging import Sureness, account_name
 from dashboard.insight.wording import at, because, provider, quoted, reference
-from dashboard.ledger.evidence import CancelAsked
 from dashboard.ledger.tables import SuppressionScope
-from dashboard.ledger.trace import Attempt, SuppressionRule, Trace
+from dashboard.ledger.trace import Attempt, CancelAsked, SuppressionRule, Trace
 from dashboard.lifecycle import PROVES_ACCEPTANCE, MailClass, State
 
 BULK = (MailClass.LIFECYCLE, MailClass.SCHEDULED, MailClass.CAMPAIGN)
@@ -56,10 +55,9 @@ def taken_though_stopped(case: Case) -> Answer | None:
 def cancel_too_late(case: Case) -> Answer | None:
     """Somebody cancelled it, but its call was running or over."""
     for trace in case.taken:
-        cancels = [one for one in case.evidence.cancels if one.send_id == trace.send.id]
-        if not cancels:
+        if not trace.cancels:
             continue
-        cancel, call = cancels[0], _call(trace)
+        cancel, call = trace.cancels[0], _call(trace)
         before = f", after the call {at(call.started_at, case.now)} had begun" if call else ""
         return Answer(
             finding=Finding.CANCEL_TOO_LATE,
@@ -68,7 +66,7 @@ def cancel_too_late(case: Case) -> Answer | None:
             f"{account_name(trace)} took it{before}",
             next="Apologise: a call that is running cannot be called back.",
             would_tell="",
-            proof=[*proof_of(trace, [f"cancel {cancel.id}"]), *taken_proof(trace)],
+            proof=[*proof_of(trace, [f"audit {cancel.id}"]), *taken_proof(trace)],
             about=trace.send.id,
             times=when(when=taken_at(trace), second=cancel.at),
         )
@@ -76,7 +74,7 @@ def cancel_too_late(case: Case) -> Answer | None:
 
 
 def _who(cancel: CancelAsked) -> str:
-    return short(cancel.who) if cancel.who else "A program"
+    return short(cancel.person) if cancel.person else "A program"
 
 
 def _call(trace: Trace) -> Attempt | None:

@@ -86,16 +86,6 @@ def _undrawn(evidence: Evidence, trace: Trace, proof: Proof) -> Fact:
             if f"{rule.scope} {rule.mailstream}".strip() == name or rule.scope == name:
                 what = f"{'Suppressed' if rule.suppressed else 'Lifted'}: {rule.source.replace('_', ' ')}"
                 return Fact(proof=proof, what=what, at=rule.said_at, who=rule.person or "", detail=rule.reason or "")
-    if kind == "cancel":
-        for cancel in evidence.cancels:
-            if str(cancel.id) == name:
-                return Fact(
-                    proof=proof,
-                    what="Asked to cancel it",
-                    at=cancel.at,
-                    who=cancel.who or "",
-                    detail=cancel.reason or "",
-                )
     if kind == "work" and trace.work is not None:
         return Fact(proof=proof, what=f"It is {trace.work.state}, because {because(trace.work.reason)}")
     return Fact(proof=proof, what=proof.row[:1].upper() + proof.row[1:])

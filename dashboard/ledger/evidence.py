@@ -86,17 +86,6 @@ class Stray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancelAsked:
-    """Somebody asked for a send to be cancelled. ``who`` is None for one who is not known any more."""
-
-    id: int
-    send_id: UUID
-    at: datetime
-    who: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What a complaint is judged by. Traces are those nearest to the time first, the named ones before the others.
 
@@ -121,7 +110,6 @@ class Evidence:
     unreadable: list[UnreadableRequest]
     strays: list[Stray]
     suppressions: list[SuppressionRule]
-    cancels: list[CancelAsked]
     unfinished: bool
     unfinished_since: datetime | None
     sealed: bool
@@ -229,7 +217,7 @@ def _read(
         "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "since": since, "until": until,
         "margin": MARGIN, "walk": OUTBOX, "limit": ROWS,
         "lookups": list({*lookups, *filter(None, sends.lookups.values())}),
-        "recipients": sends.recipients, "subjects": [str(send_id) for send_id in sends.lookups],
+        "recipients": sends.recipients,
         "named": [hit.send_id for hit in hits],
         "text": who, "address": normal_address(who) if lookups else None, "shortest": SHORTEST_PREFIX,
     }  # fmt: skip
@@ -241,9 +229,6 @@ def _read(
         )
         suppressions = connection.cursor(row_factory=class_row(SuppressionRule)).execute(
             statement("read_evidence_suppressions"), bind, binary=True
-        )
-        cancels = connection.cursor(row_factory=class_row(CancelAsked)).execute(
-            statement("read_evidence_cancels"), bind, binary=True
         )
         horizon = run(connection, "read_evidence_horizon", **bind)
         titles = run(connection, "read_evidence_workspaces", **bind)
@@ -271,7 +256,6 @@ def _read(
         ],
         strays=strays.fetchall(),
         suppressions=suppressions.fetchall(),
-        cancels=cancels.fetchall(),
         unfinished=unfinished,
         unfinished_since=unfinished_since,
         sealed=len(letters) >= ROWS or any(payload is None for _, payload in letters),

@@ -790,7 +790,7 @@ def unwanted_by_somebody_who_subscribed_again(desk: Desk) -> Iterator[Played]:
     yield Played(ada.id, [send], words="the recipient, who subscribed again, lifted it")
 
 
-@found(Finding.CANCEL_TOO_LATE, PROVED, "attempt 1", "cancel")
+@found(Finding.CANCEL_TOO_LATE, PROVED, "attempt 1", "audit")
 def unwanted_though_it_was_cancelled_while_its_call_ran(desk: Desk) -> Iterator[Played]:
     ada = desk.person("quiet")
     send = desk.ask(ada)

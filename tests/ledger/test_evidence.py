@@ -190,15 +190,13 @@ MORE = """
 insert into sendonce.unmatched (workspace_id, account_id, event_id, fact, recipient, event_type, occurred_at)
 select %(workspace)s, %(account)s, 'u-' || i, decode(md5('u' || i), 'hex'), decode(md5((i %% 5000)::text), 'hex'),
   'delivered', %(noon)s::timestamptz + i * interval '1 second' from generate_series(1, 30000) i;
-insert into sendonce.audit (workspace_id, action, subject)
-select %(workspace)s, 'cancel_send', gen_random_uuid()::text from generate_series(1, 30000) i;
 insert into sendonce.dead_letters (workspace_id, outbox_id, source, at, reason, payload)
 select %(workspace)s, gen_random_uuid(), 'outbox', %(noon)s::timestamptz + i * interval '1 second', 'x', 'x'
 from generate_series(1, 30000) i;
 insert into sendonce.suppressions (workspace_id, address_lookup, scope, suppressed, said_at, source)
 select %(workspace)s, decode(md5(i::text), 'hex'), 'bulk', true, %(noon)s, 'complained'
 from generate_series(1, 30000) i;
-analyze sendonce.unmatched, sendonce.audit, sendonce.dead_letters, sendonce.suppressions
+analyze sendonce.unmatched, sendonce.dead_letters, sendonce.suppressions
 """
 
 
@@ -221,8 +219,8 @@ def test_no_evidence_is_read_from_end_to_end(fuller: Factory, name: str, around:
     bind = {
         "workspace_id": fuller.workspace, "workspace_ids": [fuller.workspace, uuid4()], "named": [uuid4()],
         "lookups": [b"x" * 16], "since": around[0], "until": around[1], "margin": timedelta(days=1), "walk": 200,
-        "limit": 25, "recipients": ["recipient_7"], "subjects": [str(uuid4())], "text": "order_7", "address": ADDRESS,
+        "limit": 25, "recipients": ["recipient_7"], "text": "order_7", "address": ADDRESS,
         "shortest": 3,
     }  # fmt: skip
-    hot = ("unmatched", "audit", "dead_letters", "suppressions")
+    hot = ("unmatched", "dead_letters", "suppressions")
     assert scanned(fuller.connection, statement(name), bind, more=hot) == set()

@@ -226,9 +226,9 @@ def a_desk(database_url: str, folder: Path) -> Iterator[Desk]:
     """An installation whose provider tells its events, and one worker."""
     database = Database(database_url)
     with (
-        Simulator(Config(seed=7)) as simulator,
+        Simulator(Config(seed=7, retry_after_seconds=600)) as simulator,
         the_scene(Place(database), simulator, folder / "workers.log") as scene,
-        a_lane(scene.place, places=16, backoff=Backoff()) as lane,
+        a_lane(scene.place, places=16, backoff=Backoff(timedelta(minutes=1))) as lane,
     ):
         point_at(scene.place, simulator)
         scene.place.run("update sendonce.mailstreams set owner = 'Payments' where name = 'receipts'")

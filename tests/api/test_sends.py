@@ -15,6 +15,7 @@ import pytest
 from dashboard.identity import send_id
 from dashboard.ledger.access import add_token, revoke_token
 from dashboard.ledger.database import Database
+from dashboard.ledger.search import Reading, search
 from dashboard.web.api import waiting
 from tests.api.conftest import ASKED, Api, app_on, asked
 from tests.place import Place
@@ -285,6 +286,14 @@ def test_the_trace_holds_neither_address_nor_body_however_they_were_given(api: A
     assert "a\\u2022\\u2022\\u2022@example.com" in told
     assert "ada@example.com" not in told
     assert "Thank you" not in told
+
+
+def test_a_send_is_found_by_its_subject_as_the_recipient_saw_it(api: Api) -> None:
+    api.post(asked(message__subject="Your order {{ order }}", message__variables={"order": "84721"}))
+    with api.place.database.transaction() as connection:
+        hits = search(connection, api.place.vault, api.place.workspace, "Re: your order 84721")
+        assert [(str(hit.send_id), hit.reading) for hit in hits] == [(sent(api), Reading.SUBJECT)]
+        assert search(connection, api.place.vault, api.place.workspace, "Your order {{ order }}") == []
 
 
 def test_unknown_addresses_under_the_api_are_told_as_problems(api: Api) -> None:

@@ -212,6 +212,7 @@ def fuller(full: Factory) -> Factory:
     return full
 
 
+@pytest.mark.xdist_group("large ledger")
 @pytest.mark.parametrize("name", [name for name in statement_names() if name.startswith("read_evidence_")])
 @pytest.mark.parametrize("around", [(None, None), (NINE, NINE + timedelta(minutes=10))], ids=["no time", "a time"])
 def test_no_evidence_is_read_from_end_to_end(fuller: Factory, name: str, around: tuple[Any, Any]) -> None:

@@ -21,6 +21,8 @@ from dashboard.lifecycle import State, Verdict
 from tests.conftest import SOAK
 from tests.factories import Factory
 
+pytestmark = pytest.mark.xdist_group("large ledger")
+
 
 def test_a_plan_that_reads_a_hot_table_from_end_to_end_is_noticed(full: Factory) -> None:
     slow, bind = "select * from sendonce.sends where recipient_id like %(text)s", {"text": "%x"}

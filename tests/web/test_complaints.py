@@ -203,7 +203,7 @@ def test_the_trace_of_a_send_shows_its_neighbours_in_ones_other_workspaces(house
 
 
 def test_an_address_within_an_id_or_a_reason_is_masked(house: House) -> None:
-    send = house.factory.accepted(key="order_7", recipient="bob@example.org", trigger="for bob@example.org")
+    send = house.factory.accepted(key="receipt:1", recipient="bob@example.org", trigger="for bob@example.org")
     house.factory.event(send, "bounced", occurred=9, reason="550 bob@example.org unknown", bounce_class="hard")
     house.factory.delivery(send, "bounced", when=9)
     house.commit()

@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 STATEMENTS = (
     "alter table sendonce.workspaces add column ticket_url text",

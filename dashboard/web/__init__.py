@@ -27,8 +27,12 @@ VIEWS = (
     "send",
     "cancel",
     "held",
+    "proposals",
     "overview",
     "operations",
+    "accounts",
+    "dead_letters",
+    "suspects",
     "audit",
     "health",
 )

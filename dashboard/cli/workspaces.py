@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example
-from dashboard.ledger import access, audit
+from dashboard.cli.options import example, workspace_option
+from dashboard.ledger import access, audit, notes
 
 
 @click.group(epilog=example("sendonce workspace add default --title 'Lovelace & Co.'"))
@@ -25,8 +25,22 @@ def add_workspace(name: str, title: str) -> None:
     click.echo(f"The workspace {name} is there.")
 
 
-@workspace.command("set", epilog=example("sendonce workspace set default --second-person-above 20"))
-@click.argument("name")
+@workspace.command("list", epilog=example("sendonce workspace list"))
+def list_workspaces() -> None:
+    """All workspaces, by name."""
+    with ledger() as connection:
+        for name, title in access.list_workspaces(connection):
+            click.echo(f"{name}\t{title}")
+
+
+@workspace.command(
+    "set",
+    epilog=example(
+        "sendonce workspace set --ticket-url 'https://desk.example.com/tickets/{ticket}'",
+        "sendonce workspace set --second-person-above 20",
+    ),
+)
+@click.option("--ticket-url", help="Where a ticket is, with {ticket} for its number; empty: nowhere.")
 @click.option(
     "--second-person-above",
     "above",
@@ -35,26 +49,26 @@ def add_workspace(name: str, title: str) -> None:
     help="Deciding more held sends than these at once needs a second person.",
 )
 @click.option("--no-second-person", "never", is_flag=True, help="No number of them does.")
-def set_workspace(name: str, above: int | None, never: bool) -> None:
-    """Change how a workspace decides."""
-    if (above is None) != never:
+@workspace_option
+def set_workspace(ticket_url: str | None, above: int | None, never: bool, workspace: str) -> None:
+    """Change a workspace: where the tickets are whose numbers agents keep with sends, and when two people decide."""
+    if above is not None and never:
         raise click.UsageError("give either --second-person-above or --no-second-person")
+    if ticket_url is None and above is None and not never:
+        raise click.UsageError("say what to change")
     with ledger() as connection:
-        workspace_id = access.find_workspace(connection, name)
-        access.set_second_person(connection, workspace_id, above=above)
+        workspace_id = access.find_workspace(connection, workspace)
+        detail: dict[str, object] = {}
+        if ticket_url is not None:
+            notes.set_ticket_url(connection, workspace_id, ticket_url or None)
+            detail["ticket_url"] = ticket_url
+        if above is not None or never:
+            access.set_second_person(connection, workspace_id, above=above)
+            detail["second_person_above"] = "never" if above is None else above
         audit.record(
-            connection,
-            audit.Action.SET_WORKSPACE,
-            workspace_id=workspace_id,
-            subject=name,
-            detail={"second_person_above": "never" if above is None else above},
+            connection, audit.Action.SET_WORKSPACE, workspace_id=workspace_id, subject=workspace, detail=detail
         )
-    click.echo(f"The workspace {name} is changed.")
-
-
-@workspace.command("list", epilog=example("sendonce workspace list"))
-def list_workspaces() -> None:
-    """All workspaces, by name."""
-    with ledger() as connection:
-        for name, title in access.list_workspaces(connection):
-            click.echo(f"{name}\t{title}")
+    if ticket_url is not None:
+        click.echo(f"Tickets of {workspace} are at {ticket_url}." if ticket_url else "Tickets are no links any more.")
+    if above is not None or never:
+        click.echo("One person decides, however many." if never else f"Above {above} sends two people decide.")

@@ -16,6 +16,7 @@ from dashboard.ledger import audit
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
 from dashboard.ledger.database import Database
 from dashboard.ledger.tables import Role
+from dashboard.ledger.views import Listed, list_views
 from dashboard.web import args
 from dashboard.web.csv import csv_line
 from dashboard.web.formats import iso, viewer_zone
@@ -39,11 +40,12 @@ def log() -> Response:
         entries = list_entries(
             connection, here().workspace_id, filters=filters, before=args.number("before"), limit=ROWS
         )
+        views = list_views(connection, here().workspace_id, Listed.AUDIT)
     chosen = _chosen()
     older = url_for("audit.log", before=entries[-1].id, **chosen) if len(entries) == ROWS else None
     return show(
         "audit", fragment="audit_rows", entries=entries, chosen=chosen, actions=sorted(Action), more=older,
-        action=filters.action,
+        action=filters.action, views=views,
     )  # fmt: skip
 
 

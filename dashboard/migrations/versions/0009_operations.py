@@ -4,8 +4,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0008"
-down_revision = "0005"
+revision = "0009"
+down_revision = "0008"
 
 HERE = Path(__file__)
 

@@ -13,6 +13,7 @@ import click
 from dashboard.cli import Mistake
 from dashboard.cli.ledger import answering, ledger
 from dashboard.cli.options import example, user_option, workspace_option
+from dashboard.identity import discreet
 from dashboard.insight.odds import odds
 from dashboard.ledger import holds, proposals
 from dashboard.ledger.access import find_workspace
@@ -79,7 +80,8 @@ def show(send_id: UUID, workspace: str) -> None:
         hold = _hold(connection, workspace_id, send_id)
         alike = _alike(connection, workspace_id, [send_id])
     told = {
-        "key": hold.key, "mailstream": hold.mailstream, "recipient": hold.recipient_id, "account": hold.account,
+        "key": hold.key, "mailstream": hold.mailstream, "recipient": discreet(hold.recipient_id),
+        "account": hold.account,
         "held because": hold.reason, "since": f"{hold.opened_at:%Y-%m-%d %H:%M:%S}Z", "attempts": hold.attempts,
         "last attempt": f"{hold.error_class or '-'} {hold.phase or ''}".strip(),
         "key protects until": _time(hold.key_protects_until), "of use until": _time(hold.useful_until),

@@ -9,6 +9,7 @@ import click
 
 from dashboard.cli.ledger import ledger
 from dashboard.cli.options import example, workspace_option
+from dashboard.identity import discreet
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
 from dashboard.ledger.suspects import read_suspects
@@ -53,7 +54,9 @@ def audit(
     for one in found:
         detail = json.dumps(one.detail) if one.detail else ""
         at = f"{one.at:%Y-%m-%d %H:%M:%S}Z"
-        click.echo("\t".join((str(one.id), at, one.who or "-", one.action, one.subject, one.reason or "", detail)))
+        click.echo(
+            "\t".join((str(one.id), at, one.who or "-", one.action, one.subject, discreet(one.reason or ""), detail))
+        )
     if not found:
         click.echo("No entry fits.")
 

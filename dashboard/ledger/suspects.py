@@ -6,11 +6,12 @@ it without anybody noticing: same recipient, same content, shortly after each ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from dashboard.ledger.database import Connection, run
+from dashboard.identity import discreet
+from dashboard.ledger.database import Connection, Row, run
 from dashboard.ledger.moves import FOREVER
 
 LOOKED_AT = 500
@@ -34,7 +35,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """Two sends of the same content to the same recipient under different keys."""
+    """Two sends of the same content to the same recipient under different keys. An address as an id is masked."""
 
     recipient_id: str
     later: Intent
@@ -60,4 +61,9 @@ def read_suspects(
         connection, "read_suspects", workspace_id=workspace_id, before=before or FOREVER, apart=APART,
         looked_at=LOOKED_AT, limit=limit,
     ).fetchall()  # fmt: skip
-    return [Suspect(row[7], Intent(*row[:7]), Intent(*row[8:])) for row in rows]
+    return [Suspect(discreet(row[7]), _intent(row[:7]), _intent(row[8:])) for row in rows]
+
+
+def _intent(row: Row) -> Intent:
+    found = Intent(*row)
+    return replace(found, trigger_id=discreet(found.trigger_id))

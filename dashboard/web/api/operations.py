@@ -8,6 +8,7 @@ from uuid import UUID
 
 from flask import Blueprint, Response
 
+from dashboard.identity import discreet
 from dashboard.ledger import dead_letters as letters
 from dashboard.ledger import workers
 from dashboard.ledger.accounts import AccountRow, list_accounts, pause_by_person, read_account_errors, resume_by_person
@@ -193,7 +194,8 @@ def _left_alone(outcome: Refused) -> Problem:
 
 def _letter(one: DeadLetter) -> dict[str, Any]:
     return {
-        "number": one.id, "at": iso(one.at), "source": one.source, "account": one.account, "reason": one.reason,
+        "number": one.id, "at": iso(one.at), "source": one.source, "account": one.account,
+        "reason": discreet(one.reason),
         "repeats": one.repeats, "outbox_id": str(one.outbox_id) if one.outbox_id else None, "bytes": one.bytes,
     }  # fmt: skip
 
@@ -241,7 +243,7 @@ def audit_log() -> Response:
     entries = [
         {
             "id": one.id, "at": iso(one.at), "who": one.who, "action": one.action, "subject": one.subject,
-            "reason": one.reason, "detail": one.detail,
+            "reason": one.reason and discreet(one.reason), "detail": one.detail,
         }
         for one in found
     ]  # fmt: skip

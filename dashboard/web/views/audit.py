@@ -12,6 +12,7 @@ from flask import Blueprint, abort, url_for
 from flask import Response as Plain
 from werkzeug.wrappers import Response
 
+from dashboard.identity import discreet
 from dashboard.ledger import audit
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
 from dashboard.ledger.database import Database
@@ -96,7 +97,15 @@ def _lines(base: Database, workspace_id: UUID, filters: AuditFilter) -> Iterator
         for entry in entries:
             detail = json.dumps(entry.detail) if entry.detail else ""
             yield csv_line(
-                (entry.id, iso(entry.at), entry.who or "", entry.action, entry.subject, entry.reason, detail)
+                (
+                    entry.id,
+                    iso(entry.at),
+                    entry.who or "",
+                    entry.action,
+                    entry.subject,
+                    discreet(entry.reason or ""),
+                    detail,
+                )
             )
         if len(entries) < EXPORTED_AT_ONCE:
             return

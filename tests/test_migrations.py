@@ -115,6 +115,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "severity": tables.Severity,
     "notice_kind": tables.NoticeKind,
     "channel_kind": tables.ChannelKind,
+    "stage": tables.Stage,
 }
 
 

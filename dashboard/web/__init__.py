@@ -32,9 +32,13 @@ VIEWS = (
     "evidence",
     "cancel",
     "held",
+    "proposals",
     "overview",
     "operations",
     "alerts",
+    "accounts",
+    "dead_letters",
+    "suspects",
     "audit",
     "health",
 )

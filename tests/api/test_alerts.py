@@ -6,9 +6,30 @@ from typing import Any
 
 import pytest
 
+from dashboard.ledger import access
+from dashboard.ledger.tables import Role
 from tests.api.conftest import Api
 
 RULES, SILENCES = "/api/v1/alerts/rules", "/api/v1/alerts/silences"
+
+
+@pytest.fixture
+def api(api: Api) -> Api:
+    """A program that acts for an operator."""
+    with api.place.database.transaction() as connection:
+        user = access.add_person(connection, login="omar", name="Omar", password="correct horse battery")
+        access.put_role(connection, user_id=user, workspace_id=api.place.workspace, role=Role.OPERATOR)
+        _, api.token = access.add_token(connection, workspace_id=api.place.workspace, name="ops", user_id=user)
+    return api
+
+
+def test_a_token_that_acts_for_nobody_may_not(api: Api) -> None:
+    with api.place.database.transaction() as connection:
+        _, token = access.add_token(connection, workspace_id=api.place.workspace, name="producer")
+    for method, path in (("GET", RULES), ("PUT", f"{RULES}/held"), ("POST", SILENCES)):
+        assert api.send(method, path, token=token, json={}).status_code == 403
+
+
 RULE: dict[str, Any] = {"measure": "held", "threshold": 10, "clears_at": 2, "for_seconds": 60, "severity": "critical"}
 
 
@@ -24,8 +45,8 @@ def test_a_rule_is_made_replaced_listed_and_removed(api: Api) -> None:
     assert (name, stream) == ("held", "receipts")
     assert api.send("DELETE", f"{RULES}/held").status_code == 204
     assert api.send("DELETE", f"{RULES}/held").status_code == 404
-    audited = api.place.all("select action, token_id is not null as by_token from sendonce.audit order by id")
-    assert [(row["action"], row["by_token"]) for row in audited] == [
+    audited = api.place.all("select action, user_id is not null as by_omar from sendonce.audit order by id")
+    assert [(row["action"], row["by_omar"]) for row in audited] == [
         ("set_alert_rule", True), ("set_alert_rule", True), ("remove_alert_rule", True)
     ]  # fmt: skip
 
@@ -49,7 +70,7 @@ def test_a_silence_is_made_and_ended(api: Api) -> None:
     made = api.send("POST", SILENCES, json={"seconds": 3600, "reason": "a migration"})
     assert made.status_code == 201
     assert made.json is not None
-    assert made.json["who"] == "shop"
+    assert made.json["who"] == "omar"
     assert api.send("DELETE", f"{SILENCES}/{made.json['id']}").status_code == 204
     assert api.get(SILENCES).json == {"silences": []}
     assert api.send("DELETE", f"{SILENCES}/{made.json['id']}").status_code == 404

@@ -7,6 +7,7 @@ really read: a plan may walk an index far longer than it should.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -107,3 +108,22 @@ def test_retention_comes_to_what_is_old_by_an_index(full: Factory, kept: str) ->
         assert (
             scanned(full.connection, statement("count_retained"), {"workspace_id": full.workspace, "cap": 100}) == set()
         )
+
+
+OPERATIONS: dict[str, dict[str, object]] = {
+    "read_held": {
+        "after_at": None, "after_id": None, "limit": 50, "mailstream": "receipts", "account": None, "reason": None,
+        "failure": None,
+    },
+    "read_incidents": {"counted": 10_000, "limit": 12},
+    "read_alike": {"provider": "resend", "error_class": "read_timeout", "phase": None, "scanned": 2_000},
+    "read_failures": {"ids": [uuid4()]},
+    "read_account_errors": {"looked_at": 300},
+    "read_suspects": {"before": LATER.at, "looked_at": 500, "apart": timedelta(days=1), "limit": 50},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_list_of_operations_reads_a_hot_table_from_end_to_end(full: Factory, name: str) -> None:
+    bind = {"workspace_id": full.workspace, **OPERATIONS[name]}
+    assert scanned(full.connection, statement(name), bind, more=("holds",)) == set()

@@ -17,10 +17,14 @@ NEEDED = {
     "/pulse": Role.SUPPORT,
     "/sends.csv": Role.OPERATOR,
     "/held": Role.OPERATOR,
+    "/held/proposals": Role.OPERATOR,
     "/operations": Role.OPERATOR,
     "/alerts": Role.OPERATOR,
     "/alerts/rule": Role.OPERATOR,
     "/alerts/channel": Role.ADMIN,
+    "/operations/accounts": Role.OPERATOR,
+    "/operations/dead-letters": Role.OPERATOR,
+    "/operations/suspects": Role.OPERATOR,
     "/audit": Role.ADMIN,
 }
 

@@ -34,7 +34,7 @@ problems.install(blueprint)
 @by_token
 def list_alerts() -> Response:
     """The newest alerts; ``?open=true`` for those that fire now, ``?before=`` for older ones."""
-    token = reading.token()
+    who = reading.operator()
     wanted = reading.query_text("open")
     if wanted not in (None, "true", "false"):
         raise BadRequest("open", "is true or false")
@@ -43,7 +43,7 @@ def list_alerts() -> Response:
         raise BadRequest("before", "is the id of an alert")
     with database().transaction(durable=False) as connection:
         found = ledger_alerts.list_alerts(
-            connection, token.workspace_id, before=int(before) if before else None, open_only=wanted == "true",
+            connection, who.workspace_id, before=int(before) if before else None, open_only=wanted == "true",
             limit=LIMIT,
         )  # fmt: skip
     return answer({"alerts": [_alert(alert) for alert in found]})
@@ -53,9 +53,9 @@ def list_alerts() -> Response:
 @by_token
 def list_rules() -> Response:
     """What is watched, and where each rule stands."""
-    token = reading.token()
+    who = reading.operator()
     with database().transaction(durable=False) as connection:
-        found = alert_rules.list_rules(connection, token.workspace_id)
+        found = alert_rules.list_rules(connection, who.workspace_id)
     return answer({"rules": [_rule(rule) for rule in found]})
 
 
@@ -63,15 +63,11 @@ def list_rules() -> Response:
 @by_token
 def put_rule(name: str) -> Response:
     """Make a rule, or replace it."""
-    token = reading.token()
+    who = reading.operator()
     wanted = _wanted(name, _object())
     with database().transaction() as connection:
-        _refusing(
-            lambda: alert_rules.put_rule(
-                connection, wanted, workspace_id=token.workspace_id, user_id=None, token_id=token.id
-            )
-        )
-        made = alert_rules.find_rule(connection, token.workspace_id, name)
+        _refusing(lambda: alert_rules.put_rule(connection, wanted, workspace_id=who.workspace_id, user_id=who.user_id))
+        made = alert_rules.find_rule(connection, who.workspace_id, name)
     assert made is not None
     return answer(_rule(made))
 
@@ -80,11 +76,11 @@ def put_rule(name: str) -> Response:
 @by_token
 def remove_rule(name: str) -> Response:
     """Watch for this no more."""
-    token = reading.token()
+    who = reading.operator()
     with database().transaction() as connection:
-        if alert_rules.find_rule(connection, token.workspace_id, name) is None:
+        if alert_rules.find_rule(connection, who.workspace_id, name) is None:
             raise Problem("not-found", "The workspace of this token has no rule of this name.")
-        alert_rules.remove_rule(connection, name, workspace_id=token.workspace_id, user_id=None, token_id=token.id)
+        alert_rules.remove_rule(connection, name, workspace_id=who.workspace_id, user_id=who.user_id)
     return Response(status=204)
 
 
@@ -92,9 +88,9 @@ def remove_rule(name: str) -> Response:
 @by_token
 def list_silences() -> Response:
     """Those that last."""
-    token = reading.token()
+    who = reading.operator()
     with database().transaction(durable=False) as connection:
-        found = ledger_alerts.list_silences(connection, token.workspace_id)
+        found = ledger_alerts.list_silences(connection, who.workspace_id)
     return answer({"silences": [_silence(one) for one in found]})
 
 
@@ -102,19 +98,19 @@ def list_silences() -> Response:
 @by_token
 def silence() -> Response:
     """Tell nobody for so many seconds."""
-    token = reading.token()
+    who = reading.operator()
     raw = _object()
     if unknown := raw.keys() - {"rule", "mailstream", "seconds", "reason"}:
         raise BadRequest(min(unknown), "is not a field of a silence")
     with database().transaction() as connection:
         number = _refusing(
             lambda: ledger_alerts.silence(
-                connection, workspace_id=token.workspace_id, rule=_text(raw, "rule"),
+                connection, workspace_id=who.workspace_id, rule=_text(raw, "rule"),
                 mailstream=_text(raw, "mailstream"), lasts=timedelta(seconds=_number(raw, "seconds")),
-                reason=_text(raw, "reason", limit=reading.MAX_REASON), user_id=None, token_id=token.id,
+                reason=_text(raw, "reason", limit=reading.MAX_REASON), user_id=who.user_id,
             )
         )  # fmt: skip
-        made = next(one for one in ledger_alerts.list_silences(connection, token.workspace_id) if one.id == number)
+        made = next(one for one in ledger_alerts.list_silences(connection, who.workspace_id) if one.id == number)
     return answer(_silence(made), 201)
 
 
@@ -122,11 +118,11 @@ def silence() -> Response:
 @by_token
 def end_silence(number: int) -> Response:
     """Tell people again."""
-    token = reading.token()
+    who = reading.operator()
     with database().transaction() as connection:
         try:
             ledger_alerts.end_silence(
-                connection, min(number, 2**62), workspace_id=token.workspace_id, user_id=None, token_id=token.id
+                connection, min(number, 2**62), workspace_id=who.workspace_id, user_id=who.user_id
             )
         except Refused:
             raise Problem("not-found", "The workspace of this token has no such silence that still lasts.") from None

@@ -65,7 +65,7 @@ def test_what_stalls_is_named_with_what_to_do(gauges: Gauges, workers: list[Work
 EVERY = [*ALL, "alert", "notify"]
 ACCOUNT = AccountRow(
     id=uuid4(), name="main", provider="resend", key_window=None, rate_per_second=None, paused_for_good=False,
-    paused_until=None, paused_reason=None,
+    paused_until=None, paused_reason=None, troubles=0, settling_time=None, mailstreams=[],
 )  # fmt: skip
 HEARD = Hearing(account="main", provider="resend", accepted=50, events=40)
 

@@ -35,9 +35,14 @@ def check_key(key: object) -> str:
         raise BadKey(f"the key has {len(key)} characters; at most {MAX_KEY} are allowed: shorten or hash its parts")
     if not _KEY.fullmatch(key):
         raise BadKey("a key is made of printable ASCII characters, without spaces at its ends")
-    if "@" in key and _ADDRESS_INSIDE.search(key):
+    if holds_address(key):
         raise BadKey("the key contains an email address: use the recipient's id instead, keys are kept for ever")
     return key
+
+
+def holds_address(text: str) -> bool:
+    """True where an email address stands in what is kept, and shown, for ever."""
+    return "@" in text and _ADDRESS_INSIDE.search(text) is not None
 
 
 def send_id(workspace_id: UUID, mailstream: str, key: str) -> UUID:

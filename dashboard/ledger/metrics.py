@@ -18,7 +18,7 @@ POINTS = 200
 """A series has at most so many points."""
 
 COUNTED = 10_000
-"""The rows of the outbox are counted up to here."""
+"""Rows of the outbox, of each mailstream's queue, unknown and held ones are counted up to here."""
 
 WORKERS = 500
 
@@ -28,7 +28,10 @@ SILENCE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """How the workspace stands at this moment, read from the outbox and the work table only."""
+    """How the workspace stands at this moment, read from the outbox, the work table and the open holds only.
+
+    A number counts up to :data:`COUNTED`, by mailstream where it is of the queue; where there are more it says so many.
+    """
 
     at: datetime
     outbox: int
@@ -56,11 +59,14 @@ class Point:
     due: int = 0
     due_accepted: int = 0
     due_stopped: int = 0
+    claims: int = 0
     attempts: int = 0
     attempts_accepted: int = 0
     attempts_rejected: int = 0
     attempts_ambiguous: int = 0
+    attempts_abandoned: int = 0
     doubted: int = 0
+    held: int = 0
     delivered: int = 0
     bounced: int = 0
     complained: int = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from psycopg.types.json import Jsonb
 
+from dashboard.ledger.database import statement
 from dashboard.ledger.metrics import (
     POINTS,
     SUMMED,
@@ -18,9 +20,11 @@ from dashboard.ledger.metrics import (
     read_streams,
     read_workers,
 )
-from dashboard.ledger.tables import rollups
+from dashboard.ledger.tables import NO_ACCOUNT, rollups
 from dashboard.lifecycle import Reason
 from tests.factories import NOON, Factory
+from tests.ledger.test_search import full as full
+from tests.ledger.test_search import scanned
 
 HOUR = timedelta(hours=1)
 
@@ -84,6 +88,29 @@ def test_a_long_outbox_is_counted_up_to_a_number(factory: Factory, monkeypatch: 
     assert (gauges.outbox, gauges.outbox_is_more) == (3, True)
 
 
+def test_many_open_sends_are_counted_up_to_a_number_by_mailstream(
+    factory: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.ledger.metrics.COUNTED", 3)
+    factory.stream("welcome")
+    for stream in ("receipts", "welcome"):
+        for _ in range(6):
+            factory.pending(mailstream=stream)
+            factory.unknown(mailstream=stream)
+            factory.held(mailstream=stream)
+    gauges = read_gauges(factory.connection, factory.workspace)
+    assert (gauges.pending, gauges.unknown, gauges.held) == (8, 3, 3)
+
+
+def test_gauges_and_roll_ups_read_no_hot_table_from_end_to_end(full: Factory) -> None:
+    bind: dict[str, Any] = {"workspace_id": full.workspace, "counted": 100}
+    assert scanned(full, statement("read_gauges"), bind) == set()
+    bucket = {"workspace_id": [full.workspace], "mailstream": ["receipts"], "minute": [NOON]}
+    extra = {"nobody": NO_ACCOUNT, "bounds": [1.0]}
+    for name in ("insert_rollups", "insert_latencies", "insert_carriers", "delete_rollups"):
+        assert scanned(full, statement(name), bucket | extra) == set()
+
+
 # ── series ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -102,7 +129,7 @@ def test_an_empty_range_has_zeros_and_no_rates(factory: Factory) -> None:
 
 def test_every_summed_column_of_the_table_is_a_figure_of_a_point() -> None:
     assert set(SUMMED) == {
-        column.name for column in rollups.c if column.default is None and column.server_default is not None
+        column.name for column in rollups.c if column.server_default is not None and not column.primary_key
     }
 
 

@@ -64,6 +64,10 @@ SCHEMAS: dict[str, Schema] = {
             type=_text("What asked for it.", examples=["order.paid"]),
             id=_text("Its id with you.", examples=["evt_991"]),
             at=_maybe({**TIME, "description": "When it happened."}),
+            endpoint=_maybe(
+                _text("Where it came in with you, so that a rise of duplicates can be laid at its door.",
+                      examples=["/hooks/payments"])
+            ),
         ),
         message=_ref("Message"),
         not_before=_maybe({**TIME, "description": "The send is not tried before this time."}),

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("dashboard.cli.replay:replay", "Send again what failed, under its own key."),
     "cancel": ("dashboard.cli.cancel:cancel", "Cancel sends that nobody wants any more."),
     "dead-letters": ("dashboard.cli.dead_letters:dead_letters", "What could not be taken: look, queue again, discard."),
+    "marker": ("dashboard.cli.markers:marker", "Mark deploys and incidents in the charts."),
     "rollups": ("dashboard.cli.rollups:rollups", "Count the figures of the charts again."),
     "retain": ("dashboard.cli.retain:retain", "Strip what its mailstream keeps no longer."),
     "place": ("dashboard.cli.place:place", "Show where the ledger is, and adopt a new place."),

@@ -58,7 +58,7 @@ def test_each_kind_can_be_named() -> None:
         "trigger type": "trigger_type",
         "worker version": "version",
     }
-    for kind, field in fields.items():
+    for kind, field in [*fields.items(), ("worker version", "version")]:
         assert named(with_more(**{field: "new"}))[kind] == "new"
 
 

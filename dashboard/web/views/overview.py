@@ -217,4 +217,4 @@ def _newest_rise(connection: Connection, board: Board) -> Told | None:
     before = read_carriers(connection, here().workspace_id, rise.since - BEFORE, rise.since, mailstream=stream)
     during = read_carriers(connection, here().workspace_id, rise.since, rise.until, mailstream=stream)
     explanation = explain(before, during)
-    return explanation and Told(rise=rise, explanation=explanation)
+    return None if explanation is None else Told(rise=rise, explanation=explanation)

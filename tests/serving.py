@@ -14,7 +14,9 @@ from werkzeug.serving import make_server
 def served(app: Flask) -> Iterator[str]:
     """The URL of an application that answers on this machine until the block ends."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    serving = threading.Thread(target=server.serve_forever)
+    serving = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}
+    )  # soon after the end, it ends
     serving.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "place": ("dashboard.cli.place:place", "Show where the ledger is, and adopt a new place."),
     "workspace": ("dashboard.cli.workspaces:workspace", "Tenants: most installations have one, called default."),
     "account": ("dashboard.cli.accounts:account", "Provider accounts, their secrets and webhook addresses."),
+    "provider": ("dashboard.cli.providers:provider", "Try out an account at its provider; sends nothing."),
     "stream": ("dashboard.cli.streams:stream", "Mailstreams: one for each kind of mail."),
     "user": ("dashboard.cli.people:user", "People who may log in."),
     "token": ("dashboard.cli.people:token", "Tokens of the API."),

@@ -86,8 +86,12 @@ def ingest(
     account_id: UUID,
     told: Sequence[Told],
     received_at: datetime,
+    by: By = By.EVENT,
 ) -> Intake:
-    """Store the events of one verified request and fold them. Answer the provider only after the commit."""
+    """Store the events of one verified request and fold them. Answer the provider only after the commit.
+
+    ``by``: who brings them; the reconciler, where the provider did not tell but was asked.
+    """
     rows = [_row(vault, workspace_id, account_id, event, received_at) for event in told]
     matches = {
         row[0]: (row[1], row[2])
@@ -102,7 +106,7 @@ def ingest(
     matched = [replace(rows[i], send_id=m[0], matched_by=m[1]) for i, m in sorted(matches.items())]
     # Nobody holds a lock for these, so two requests insert them in one order.
     unmatched = sorted((row for i, row in enumerate(rows) if i not in matches), key=lambda row: row.fact)
-    repeated = len(matched) - _store_and_fold(connection, matched)
+    repeated = len(matched) - _store_and_fold(connection, matched, by=by)
     kept = _keep(connection, unmatched)
     return Intake(len(matched) - repeated, repeated + len(unmatched) - kept, kept)
 
@@ -182,7 +186,9 @@ def _uuid(text: str | None) -> UUID | None:
 # ── storing and folding ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _store_and_fold(connection: Connection, events: Sequence[_Event], locked: Locked | None = None) -> int:
+def _store_and_fold(
+    connection: Connection, events: Sequence[_Event], locked: Locked | None = None, *, by: By = By.EVENT
+) -> int:
     """Lock the sends, unless the caller has, store what is new, fold that. Returns how many were new."""
     if not events:
         return 0
@@ -194,7 +200,7 @@ def _store_and_fold(connection: Connection, events: Sequence[_Event], locked: Lo
         told_again = {id(event) for event in _repeats(events, new)}
         again = [bare for event, bare in zip(events, kept, strict=True) if id(event) in told_again]
         _count_repeats(connection, "count_repeats_in_events", again)
-    _fold(connection, new, stored, locked)
+    _fold(connection, new, stored, locked, by=by)
     return len(new)
 
 
@@ -242,7 +248,9 @@ def _count_repeats(connection: Connection, statement: str, events: Sequence[_Eve
     run(connection, statement, **{name: columns[name] for name in names})
 
 
-def _fold(connection: Connection, events: Sequence[_Event], stored: dict[bytes, int], locked: Locked) -> None:
+def _fold(
+    connection: Connection, events: Sequence[_Event], stored: dict[bytes, int], locked: Locked, *, by: By
+) -> None:
     if not events:
         return
     proofs = [
@@ -251,7 +259,7 @@ def _fold(connection: Connection, events: Sequence[_Event], stored: dict[bytes, 
         if e.send_id and e.event_type in PROVES_ACCEPTANCE
     ]
     if proofs:
-        acceptance.accept_on_evidence(connection, Who(By.EVENT), proofs, locked)
+        acceptance.accept_on_evidence(connection, Who(by), proofs, locked)
     rest = [e.send_id for e in events if e.event_type not in PROVES_ACCEPTANCE]
     if rest:
         run(connection, "raise_evidence", send_id=rest)

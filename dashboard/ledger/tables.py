@@ -593,6 +593,17 @@ unmatched = Table(
     Index("unmatched_by_event_id", "event_id"),
 )
 
+signed_tokens = Table(
+    # One provider signs a random token in place of the event: each counts for the body that it came with first.
+    "signed_tokens",
+    metadata,
+    Column("account_id", Uuid, primary_key=True),
+    Column("token", LargeBinary, primary_key=True),  # SHA-256, as the body
+    Column("body", LargeBinary, nullable=False),
+    Column("good_until", Time, nullable=False),
+    Index(None, "good_until"),
+)
+
 suppressions = Table(
     # One row per reach: the newest statement wins by its own time (provider's or person's), whatever arrives first.
     "suppressions",

@@ -190,11 +190,22 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedToken:
+    """What was signed in place of the body: whoever reads a request could put another body under its signature."""
+
+    token: str
+    good_until: datetime
+    """When the signature ends to count."""
+
+
+@dataclass(frozen=True, slots=True)
 class Webhook:
     """A verified webhook request, normalised."""
 
     events: tuple[ProviderEvent, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    signed_token: SignedToken | None = None
+    """Where the signature leaves the body out. Believe it with one body only: whoever stores the events has to look."""
     confirm: Callable[[], None] | None = None
     """Answers a provider that wants this address confirmed elsewhere than in the response, over the network. Raises
     :class:`CannotVerify` where that fails."""
@@ -245,6 +256,8 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
+    come_again: int = 503
+    """The answer to a webhook after which the provider tells the same again."""
 
 
 Settings = Mapping[str, str]
@@ -300,6 +313,14 @@ class Channel(Protocol):
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """Hand over one message. Never raises for what a network or a provider may do; never repeats by itself."""
+        ...
+
+    def try_out(self) -> Outcome:
+        """Make the call of a send that has no sender, no recipient and no content, which nobody can take.
+
+        A refusal of the message, or NeverWritten, says that the account may send; what else comes of it would meet
+        every send. Never raises, like :meth:`submit`.
+        """
         ...
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -125,7 +125,13 @@ def judge(answer: Answer) -> Outcome:
         message_id = _bare_id(mapping(body).get("messageId"))
         return Accepted(message_id) if is_id(message_id) else unreadable(answer, "without a messageId")
     code, words = code_of(text(mapping(body).get("code"))), text(mapping(body).get("message")) or ""
-    return judge_error(answer, RULINGS, body_read=body is not None, error_code=code, words=words)
+    return judge_error(_dated(answer), RULINGS, body_read=body is not None, error_code=code, words=words)
+
+
+def _dated(answer: Answer) -> Answer:
+    """The answer with Brevo's own header for when its limit ends, in seconds ("Rate limit headers"), as Retry-After."""
+    reset = answer.headers.get("x-sib-ratelimit-reset")
+    return answer if reset is None else replace(answer, headers={"retry-after": reset, **answer.headers})
 
 
 def _bare_id(value: object) -> str | None:
@@ -185,9 +191,12 @@ class Brevo:
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
-        """Keys count for 15 minutes unless the account says that they do not."""
+        """Keys count for 15 minutes unless the account says that they do not.
+
+        An event that is answered with any 5xx is discarded, and told again after 429 alone ("Retry mechanism").
+        """
         window = KEY_WINDOW if _honours_keys(settings) else None
-        return Capabilities(key_window=window, metadata=True, webhooks=True)
+        return Capabilities(key_window=window, metadata=True, webhooks=True, come_again=429)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account."""

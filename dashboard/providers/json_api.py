@@ -9,11 +9,12 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from dashboard.providers.base import Channel, Outcome, Outgoing, Settings
-from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import Ruling, call_once, judge_by_table, unreadable
+from dashboard.providers.http import NO_DEADLINE, HttpClient
+from dashboard.providers.http_outcomes import Ruling, call_once, judge_by_table, outcome_of, unreadable
 from dashboard.providers.reading import parsed_json
 from dashboard.providers.results import Answer
 from dashboard.providers.wire import credential, refusing
@@ -31,10 +32,13 @@ class JsonChannel:
 
     client: HttpClient
     path: str
-    headers: Callable[[Outgoing], Mapping[str, str]]
+    headers: Callable[[Outgoing | None], Mapping[str, str]]
+    """Of one send; or of a call for none."""
     fields: Callable[[Outgoing], Mapping[str, Any]]
     """The body of one send. Under an idempotency key nothing in it may depend on the attempt or on the time."""
     judge: Callable[[Answer], Outcome]
+    nothing: Mapping[str, Any]
+    """The body of a call that asks for no send."""
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """One POST, once."""
@@ -45,6 +49,12 @@ class JsonChannel:
             post=lambda body: self.client.post(self.path, headers=headers, body=body, submit_by=outgoing.deadline),
             judge=self.judge,
         )
+
+    def try_out(self) -> Outcome:
+        """The same POST, without a message; and without a key, which belongs to one send."""
+        headers = {**self.headers(None), "Content-Type": "application/json"}
+        body = json_bytes(dict(self.nothing))
+        return outcome_of(self.client.post(self.path, headers=headers, body=body, submit_by=NO_DEADLINE), self.judge)
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -58,13 +68,15 @@ def open_json_channel(
     base_url: str | None,
     request_timeout: float,
     path: str,
-    headers: Callable[[Outgoing], Mapping[str, str]],
+    headers: Callable[[Outgoing | None], Mapping[str, str]],
     fields: Callable[[Outgoing], Mapping[str, Any]],
     judge: Callable[[Answer], Outcome],
+    nothing: Mapping[str, Any] = MappingProxyType({}),
 ) -> Channel:
     """A channel for one account; with settings that cannot work, one that says so to every message.
 
     ``keys``: the settings that hold credentials. ``base_url``: where the API answers unless the account says otherwise.
+    ``nothing``: the body of a call that asks for no send.
     """
     try:
         for name in keys:
@@ -72,7 +84,7 @@ def open_json_channel(
         client = HttpClient(settings.get("base_url") or base_url or "", request_timeout=request_timeout)
     except ValueError as error:
         return refusing(str(error))
-    return JsonChannel(client, path, headers, fields, judge)
+    return JsonChannel(client, path, headers, fields, judge, nothing)
 
 
 def basic(user: str, password: str) -> str:
@@ -99,8 +111,12 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_headers(outgoing: Outgoing) -> dict[str, str]:
-    """The message's own headers in a fixed order, and ours, by which a person finds the send in a mailbox."""
-    return {**dict(sorted(outgoing.message.headers.items())), "X-Send-Id": str(outgoing.send_id)}
+    """The message's own headers in a fixed order, and ours, by which a person finds the send in a mailbox.
+
+    One without a value says nothing, and some providers refuse it, so it stays out.
+    """
+    said = {name: value for name, value in sorted(outgoing.message.headers.items()) if value}
+    return said | {"X-Send-Id": str(outgoing.send_id)}
 
 
 def split_mailbox(text: str) -> tuple[str, str]:

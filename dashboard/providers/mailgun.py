@@ -1,8 +1,8 @@
 """Mailgun: one message a call, no idempotency key; events one a request, under a signature that leaves them out.
 
 Facts from documentation.mailgun.com (pages named beside them). What Mailgun signs is a timestamp and a random token,
-never the event itself: whoever reads one request could put another event under its signature. So each token counts for
-one body only, within the memory of a process, and the address of the webhook is to be kept like a secret.
+never the event itself: whoever reads one request could put another event under its signature. So each token is to be
+believed with one body only, and the address of the webhook is to be kept like a secret.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -32,12 +31,21 @@ from dashboard.providers.base import (
     Scope,
     Setting,
     Settings,
+    SignedToken,
     Unverifiable,
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http import HttpClient
-from dashboard.providers.http_outcomes import call_once, judge_by_table, judge_result, listed, readable, unreadable
+from dashboard.providers.http import NO_DEADLINE, HttpClient
+from dashboard.providers.http_outcomes import (
+    call_once,
+    judge_by_table,
+    judge_result,
+    listed,
+    outcome_of,
+    readable,
+    unreadable,
+)
 from dashboard.providers.json_api import basic
 from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
 from dashboard.providers.results import Answer, SendResult
@@ -96,6 +104,12 @@ class MailgunChannel:
             judge=judge,
         )
 
+    def try_out(self) -> Outcome:
+        """The same POST, without a message."""
+        headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
+        result = self.client.post(f"{self.domain}/messages", headers=headers, body=b"", submit_by=NO_DEADLINE)
+        return outcome_of(result, judge)
+
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /v3/<domain>/events``, by recipient and time ("Events"); our id is no filter, but it is shown."""
         begin = int(question.since.timestamp()) - TOLERANCE_SECONDS
@@ -146,26 +160,8 @@ def judge(answer: Answer) -> Outcome:
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Tokens:
-    """Which body each token came with, as long as its signature counts; bounded, for the threads of one process."""
-
-    def __init__(self, most: int = 200_000) -> None:
-        self._most = most
-        self._seen: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def came_with_another(self, token: str, body: bytes) -> bool:
-        """Whether the token was seen with another body; remembers it where it was not seen."""
-        digest = hashlib.sha256(body).digest()
-        with self._lock:
-            known = self._seen.setdefault(token, digest)
-            if len(self._seen) > self._most:
-                self._seen.popitem(last=False)
-        return known != digest
-
-
-def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys: str, tokens: Tokens) -> None:
-    """Raise NotAuthentic unless one of the account's keys signed timestamp and token ("Securing webhooks").
+def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys: str) -> SignedToken:
+    """The token, if one of the account's keys signed it and its timestamp ("Securing webhooks"); else NotAuthentic.
 
     ``keys``: HTTP webhook signing keys apart by spaces. For a sub-account ``parent-signature`` counts as well.
     """
@@ -179,8 +175,7 @@ def check_signature(signature: Mapping[str, Any], request: WebhookRequest, keys:
     content = (timestamp + token).encode()
     if not matches(given, [hmac.digest(key, content, hashlib.sha256).hex().encode() for key in known]):
         raise NotAuthentic("no signature matches")
-    if tokens.came_with_another(token, request.body):
-        raise NotAuthentic("the signature was used with another body")
+    return SignedToken(token, datetime.fromtimestamp(int(timestamp) + LONGEST_DELAY_SECONDS, UTC))
 
 
 def events_of(parsed: Mapping[str, Any], body: bytes) -> tuple[ProviderEvent, ...]:
@@ -293,7 +288,6 @@ class Mailgun:
             for_events=True,
         ),
     )
-    tokens: Tokens = field(default_factory=Tokens, repr=False, compare=False)
 
     def capabilities(self, settings: Settings) -> Capabilities:
         """No keys; the send id comes back in every event, and events can be listed.
@@ -320,8 +314,8 @@ class Mailgun:
             parsed = json_object(request.body)
         except ValueError as error:
             raise Unverifiable(str(error)) from None
-        check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""), self.tokens)
-        return Webhook(events_of(parsed, request.body))
+        signed = check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""))
+        return Webhook(events_of(parsed, request.body), signed_token=signed)
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

@@ -136,7 +136,9 @@ def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent:
     if not isinstance(word, str):
         raise ValueError("the event has no name")
     event_type, bounce_class = _meaning(word, part)
-    message_id, recipient = text(part.get("MessageID")), bare_address(part.get("email"))
+    # Grouped events may have it under its older name alone ("Grouping events").
+    message_id = text(part.get("MessageID")) or text(part.get("mj_message_id"))
+    recipient = bare_address(part.get("email"))
     ours = json_in_text(part.get("Payload"))
     return ProviderEvent(
         event_type=event_type,
@@ -189,7 +191,7 @@ class Mailjet:
         headers = {"Authorization": basic(user, password)}
         return open_json_channel(
             settings, keys=("api_key", "secret_key"), base_url=BASE_URL, request_timeout=request_timeout,
-            path="/v3.1/send", headers=lambda _: headers, fields=fields_of, judge=judge,
+            path="/v3.1/send", headers=lambda _: headers, fields=fields_of, judge=judge, nothing={"Messages": []},
         )  # fmt: skip
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:

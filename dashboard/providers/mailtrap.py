@@ -41,7 +41,7 @@ from dashboard.providers.json_api import (
     said,
     split_mailbox,
 )
-from dashboard.providers.reading import bare_address, epoch, json_object, mapping, text, whole_number
+from dashboard.providers.reading import bare_address, epoch, json_object, mapping, parsed_json, text, whole_number
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import tidy
@@ -118,11 +118,26 @@ def verify(request: WebhookRequest, secrets: str) -> None:
 
 
 def webhook_of(body: bytes) -> Webhook:
-    """The events of a verified request. Raises ValueError for a malformed body."""
-    parts = json_object(body).get("events")
+    """The events of a verified request, in either "Payload format". Raises ValueError for a malformed body."""
+    try:
+        parsed = json_object(body)
+    except ValueError:
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+        return read_each(map(_of_line, lines), event_of)
+    parts = [parsed] if "event" in parsed else parsed.get("events")
     if not isinstance(parts, list):
         raise ValueError("the body has no list of events")
     return read_each(parts, event_of)
+
+
+def _of_line(line: bytes) -> object:
+    """What one line of JSON Lines says; one that cannot be read as the text that it is."""
+    try:
+        return parsed_json(line)
+    except ValueError:
+        return line.decode(errors="replace")
 
 
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:

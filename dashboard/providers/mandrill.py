@@ -88,7 +88,7 @@ EVENTS: Mapping[str, tuple[EventType, BounceClass | None]] = {  # "Track and res
     "click": (EventType.CLICKED, None),
 }
 GIVE_A_REASON = frozenset({EventType.DEFERRED, EventType.BOUNCED, EventType.REJECTED})
-FORM_FIELD = "mandrill_events"
+FORM_FIELD = b"mandrill_events"
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,24 +153,32 @@ def judge_each(answer: Answer) -> list[Outcome]:
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> str:
+def verified_form(request: WebhookRequest, *, secrets: str, url: str) -> bytes:
     """What the form of an authentic request says in ``mandrill_events``. Raises NotAuthentic.
 
     Signed are the public URL of the webhook, exactly as it stands at Mandrill, and each field's name and value in
-    order of the names ("Authenticating webhook requests"). ``secrets``: one key, or several apart by spaces.
+    order of the names ("Authenticating webhook requests"), as the bytes that they are. ``secrets``: one key, or several
+    apart by spaces.
     """
     keys = secrets_of(secrets)
     if not url:
         raise CannotVerify("the public address of the webhook is not known")
     try:
-        fields = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict")
+        form = request.body.decode(errors="surrogateescape")
+        fields = parse_qsl(form, keep_blank_values=True, max_num_fields=20, errors="surrogateescape")
     except ValueError:
         raise NotAuthentic("the body is not a form") from None
-    content = "".join([url, *(name + value for name, value in sorted(fields, key=lambda field: field[0]))])
-    right = [base64.b64encode(hmac.digest(key, content.encode(errors="replace"), hashlib.sha1)) for key in keys]
+    told = sorted((_bytes(name), _bytes(value)) for name, value in fields)
+    content = b"".join([url.encode(errors="replace"), *(name + value for name, value in told)])
+    right = [base64.b64encode(hmac.digest(key, content, hashlib.sha1)) for key in keys]
     if not matches([request.headers.get("x-mandrill-signature", "")], right):
         raise NotAuthentic("no signature matches")
-    return dict(fields).get(FORM_FIELD, "")
+    return dict(told).get(FORM_FIELD, b"")
+
+
+def _bytes(text: str) -> bytes:
+    """What was decoded with ``surrogateescape``."""
+    return text.encode(errors="surrogateescape")
 
 
 def event_of(part: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
@@ -235,7 +243,7 @@ class Mandrill:
         return open_json_channel(
             settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout,
             path="/api/1.0/messages/send.json", headers=lambda _: {},
-            fields=lambda outgoing: fields_of(outgoing, key=key), judge=judge,
+            fields=lambda outgoing: fields_of(outgoing, key=key), judge=judge, nothing={"key": key, "message": {}},
         )  # fmt: skip
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:

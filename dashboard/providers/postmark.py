@@ -28,13 +28,14 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
 )
-from dashboard.providers.http import HttpClient
+from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
     call_once,
     judge_by_table,
     judge_result,
     listed,
+    outcome_of,
     readable,
     unreadable,
 )
@@ -127,6 +128,11 @@ class PostmarkChannel:
             post=lambda body: self.client.post("/email", headers=headers, body=body, submit_by=outgoing.deadline),
             judge=judge,
         )
+
+    def try_out(self) -> Outcome:
+        """The same POST, without a message."""
+        headers = {**self._headers(), "Content-Type": "application/json"}
+        return outcome_of(self.client.post("/email", headers=headers, body=b"{}", submit_by=NO_DEADLINE), judge)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /messages/outbound``, by our id in the metadata ("Messages API", "Custom metadata FAQ")."""

@@ -35,11 +35,21 @@ def json_list(body: bytes | str) -> list[Any]:
 
 
 def parsed_json(body: bytes | str) -> Any:
-    """What a body holds. Raises ValueError where it is no JSON."""
+    """What a body holds. Raises ValueError where it is no JSON.
+
+    Events quote mail servers, whose answers are in any encoding and have any control character: that spoils the one
+    text, never the whole body with all its other events.
+    """
+    text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "replace")
     try:
-        return json.loads(body)
+        return json.loads(text, strict=False, parse_int=_integer)
     except RecursionError:
         raise ValueError("the body is nested too deeply") from None
+
+
+def _integer(digits: str) -> int | float:
+    """Python refuses to turn some thousands of digits into an integer; nobody's id or count has a hundred."""
+    return int(digits) if len(digits) <= 100 else float(digits)
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -42,7 +42,9 @@ from dashboard.providers.http_outcomes import (
     judge_result,
     listed,
     object_of,
+    outcome_of,
     readable,
+    unreadable,
 )
 from dashboard.providers.json_api import given, is_id, json_bytes, named, split_mailbox
 from dashboard.providers.reading import (
@@ -117,6 +119,11 @@ class SendGridChannel:
             judge=judge,
         )
 
+    def try_out(self) -> Outcome:
+        """The same POST, without a message."""
+        result = self.client.post("/v3/mail/send", headers=self._headers(), body=b"{}", submit_by=NO_DEADLINE)
+        return outcome_of(result, judge)
+
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``POST /v3/logs``, by recipient and time, then ``GET /v3/logs/<id>``, which shows our id ("Email Logs")."""
         body = compact({"query": query_of(question), "limit": MOST_LISTED})
@@ -148,7 +155,7 @@ def request_body(outgoing: Outgoing) -> bytes:
         "from": _parsed(message.sender),
         "reply_to": message.reply_to and _parsed(message.reply_to),
         "subject": message.subject,
-        "content": [{"type": kind, "value": value} for kind, value in content if value is not None],
+        "content": [{"type": kind, "value": value} for kind, value in content if value],  # an empty one is refused
         "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
     }
     return json_bytes(given(fields))
@@ -167,6 +174,8 @@ def judge(answer: Answer) -> Outcome:
     told = text(answer.headers.get("x-message-id"))
     if answer.status == 202:
         return Accepted(told if is_id(told) else None)
+    if 200 <= answer.status < 300:
+        return unreadable(answer, "in place of 202")
     body = readable(answer)
     error = first_object(mapping(body).get("errors"))
     outcome = judge_by_table(

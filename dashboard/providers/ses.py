@@ -30,13 +30,14 @@ from dashboard.providers.base import (
     WebhookRequest,
 )
 from dashboard.providers.fetch import fetch
-from dashboard.providers.http import HttpClient
+from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
     call_once,
     judge_by_table,
     judge_refusal,
     judge_result,
+    outcome_of,
     readable,
     unreadable,
 )
@@ -142,6 +143,11 @@ class SesChannel:
             ),
             judge=judge,
         )
+
+    def try_out(self) -> Outcome:
+        """The same POST, signed, without a message."""
+        headers = signed_headers(self.signer, self.base_url + PATH, b"{}")
+        return outcome_of(self.client.post(PATH, headers=headers, body=b"{}", submit_by=NO_DEADLINE), judge)
 
     def close(self) -> None:
         """Drop idle connections."""

@@ -89,6 +89,21 @@ class SmtpChannel:
             return TOO_LATE
         return self._submit(outgoing, message, envelope)
 
+    def try_out(self) -> Outcome:
+        """Connect, introduce oneself, log in, and leave."""
+        limit = boot_time() + self._request_timeout
+        conversation = self._connect(limit)
+        if isinstance(conversation, SmtpFailure):
+            return judge(SmtpSession(failure=conversation))[0]
+        conversation.limit = limit
+        try:
+            self._introduce(conversation)
+        except Ended as ended:
+            return judge(SmtpSession(replies=tuple(conversation.said), failure=ended.failure))[0]
+        finally:
+            self._let_go(conversation)
+        return NeverWritten("there was no message")
+
     def close(self) -> None:
         """Drop idle connections."""
         self._idle.close()

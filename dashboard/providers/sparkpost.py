@@ -217,8 +217,8 @@ class SparkPost:
         authorization = {"Authorization": settings.get("api_key", "").strip()}
         honours_keys = _honours_keys(settings)
 
-        def headers(outgoing: Outgoing) -> dict[str, str]:
-            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if honours_keys else {})
+        def headers(outgoing: Outgoing | None) -> dict[str, str]:
+            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if outgoing and honours_keys else {})
 
         return open_json_channel(
             settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout,

@@ -77,6 +77,9 @@ IN_PROGRESS = Ruling("key_in_use", Scope.MESSAGE, "idempotency-service.ts: the f
 OTHER_PAYLOAD = Ruling("ambiguous", Scope.MESSAGE, "idempotency-service.ts: a request with the key was taken")
 """Both are 409 NOT_UNIQUE; only the words tell them apart. In doubt it is this one: it proves no refusal."""
 
+WRONG_DOMAIN = Ruling("rejected", Scope.ACCOUNT, "domain-service.ts: validateDomainFromEmail")
+"""400 BAD_REQUEST, as for any bad field; only its words, which begin with "Domain", say that it is the sender's."""
+
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -89,8 +92,8 @@ def fields_of(outgoing: Outgoing) -> dict[str, Any]:
             "to": mailbox_text(outgoing.recipient_name or "", outgoing.address),
             "subject": message.subject,
             "replyTo": message.reply_to and tidy(message.reply_to),
-            "text": message.text,
-            "html": message.html,
+            "text": message.text or None,  # an empty one breaks the schema
+            "html": message.html or None,
             "headers": message_headers(outgoing),
         }
     )
@@ -104,10 +107,12 @@ def judge(answer: Answer) -> Outcome:
         return Accepted(message_id) if is_id(message_id) else unreadable(answer, "without an emailId")
     error = mapping(mapping(body).get("error"))
     words = text(error.get("message")) or ""
-    conflict = IN_PROGRESS if "in progress" in words.lower() else OTHER_PAYLOAD
+    rulings = {(409, "NOT_UNIQUE"): IN_PROGRESS if "in progress" in words.lower() else OTHER_PAYLOAD}
+    if words.startswith("Domain"):
+        rulings[400, "BAD_REQUEST"] = WRONG_DOMAIN
     return judge_error(
         answer,
-        {(409, "NOT_UNIQUE"): conflict},
+        rulings,
         body_read=body is not None,
         error_code=code_of(text(error.get("code"))),
         words=words,
@@ -211,8 +216,8 @@ class UseSend:
         authorization = {"Authorization": f"Bearer {settings.get('api_key', '').strip()}"}
         honours_keys = _honours_keys(settings)
 
-        def headers(outgoing: Outgoing) -> dict[str, str]:
-            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if honours_keys else {})
+        def headers(outgoing: Outgoing | None) -> dict[str, str]:
+            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if outgoing and honours_keys else {})
 
         return open_json_channel(
             settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout, path="/api/v1/emails",

@@ -163,6 +163,10 @@ class Refusing:
         """The refusal."""
         return self.outcome
 
+    def try_out(self) -> Outcome:
+        """The refusal."""
+        return self.outcome
+
     def close(self) -> None:
         """Nothing is open."""
 

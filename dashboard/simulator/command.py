@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from dashboard.simulator.config import Config, read_config
+from dashboard.simulator.dialects import DIALECTS
 from dashboard.simulator.presets import PRESETS
 from dashboard.simulator.simulator import Simulator
 
@@ -24,6 +25,7 @@ bounce+ada@example.test or timeout+ada@example.test choose their own story.
 
 
 @click.command(epilog=EXAMPLE)
+@click.option("--provider", type=click.Choice(list(DIALECTS)), help="Whose HTTP API is spoken (resend).")
 @click.option("--host", help="Address to listen on (127.0.0.1).")
 @click.option("--port", type=int, help=f"Port of the HTTP API and of the pages ({DEFAULTS.http_port}); 0 takes any.")
 @click.option("--smtp-port", type=int, help=f"Port of the SMTP server ({DEFAULTS.smtp_port}); 0 takes any.")
@@ -31,13 +33,14 @@ bounce+ada@example.test or timeout+ada@example.test choose their own story.
 @click.option("--provider-keys", type=click.Choice(["honoured", "ignored"]), help="Idempotency keys (honoured).")
 @click.option("--faults", default="none", show_default=True, help="none, light, heavy, or a JSON file of settings.")
 @click.option("--webhook-url", help="Where events are sent; without it none are.")
-@click.option("--webhook-secret", help="whsec_…, to sign events with; safer in the file of --faults.")
+@click.option("--webhook-secret", help="Signs events; safer in the file of --faults.")
 @click.option("--time-scale", type=float, help="Factor on the waits between retries of a webhook (1).")
-@click.option("--api-key", help="The one bearer token that is taken; any otherwise.")
+@click.option("--api-key", help="The one credential that is taken; any otherwise.")
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder that keeps the books.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one JSON line.")
 def simulator(
     *,
+    provider: str | None,
     host: str | None,
     port: int | None,
     smtp_port: int | None,
@@ -51,8 +54,9 @@ def simulator(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a mail provider that misbehaves: Resend's HTTP API and SMTP, with books of what it accepted."""
+    """Run a mail provider that misbehaves: a vendor's HTTP API and SMTP, with books of what it accepted."""
     given = {
+        "dialect": provider,
         "host": host,
         "http_port": port,
         "smtp_port": smtp_port,

@@ -47,6 +47,8 @@ class HttpFaults(Shares):
     """Accepted; the connection is reset instead of an answer."""
     reset_before: float = 0.0
     """The request is read, then the connection is reset: nothing is accepted."""
+    timeout_before: float = 0.0
+    """The request is read; no answer until the client gives up: nothing is accepted."""
     http_500_taken: float = 0.0
     """Accepted; the answer is 500."""
     http_500_not_taken: float = 0.0
@@ -67,6 +69,8 @@ class SmtpFaults(Shares):
     """Accepted; no reply until the client gives up."""
     drop_after_dot_taken: float = 0.0
     """Accepted; the connection is reset instead of a reply."""
+    timeout_before: float = 0.0
+    """No reply until the client gives up; nothing is accepted."""
     drop_after_dot_not_taken: float = 0.0
     """The connection is reset instead of a reply; nothing is accepted."""
     reply_451: float = 0.0
@@ -81,7 +85,7 @@ class SmtpFaults(Shares):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fates(Shares):
-    """Shares of the accepted Resend messages whose story is not plainly "sent, delivered"."""
+    """Shares of the messages accepted by HTTP whose story is not plainly "sent, delivered"."""
 
     bounce: float = 0.0
     softbounce: float = 0.0
@@ -102,6 +106,9 @@ class Webhooks:
     url: str | None = None
     """Without one, no events are made."""
     secret: str = "whsec_c2ltdWxhdG9yLXdlYmhvb2stc2VjcmV0LTAwMDE="
+    """What events are signed with, in the vendor's form; see `Dialect.shared_secret` for what the receiver needs."""
+    greet: bool = False
+    """Greets a new address as the vendor does (confirmation, tests), and tells nothing there before it may."""
     delay_ms: float = 50.0
     """Mean of the (exponential) time between an event and its first delivery."""
     repeat: float = 0.0
@@ -119,7 +126,7 @@ class Webhooks:
     timeout_seconds: float = 15.0
     """Without an answer in this time a delivery has failed."""
     time_scale: float = 1.0
-    """Factor on the vendor's retry schedule (5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h)."""
+    """Factor on the vendor's retry schedule."""
 
     def __post_init__(self) -> None:
         for name in ("repeat", "other_id", "out_of_order", "overtake"):
@@ -127,8 +134,6 @@ class Webhooks:
                 raise ValueError(f"{name} is {getattr(self, name)}: a share is a number between 0 and 1")
         if self.url is not None and not self.url.startswith(("http://", "https://")):
             raise ValueError("the webhook url must begin with http:// or https://")
-        if not self.secret.startswith("whsec_"):
-            raise ValueError("the webhook secret must look like whsec_<base64>")
         if self.concurrency < 1:
             raise ValueError("concurrency must be at least 1")
 
@@ -138,6 +143,8 @@ class Config:
     """Everything about one simulator. Rates count in shares, times in the unit that their name ends with."""
 
     seed: int = 0
+    dialect: str = "resend"
+    """The vendor whose HTTP API is spoken, see `DIALECTS`."""
     host: str = "127.0.0.1"
     http_port: int = 0
     """0 takes any free port."""
@@ -148,18 +155,25 @@ class Config:
     """Of so many of the newest messages, subject and text are kept to look at."""
 
     api_key: str | None = None
-    """The one bearer token that is taken; None takes any, but still demands one."""
+    """The one credential that is taken, in the vendor's form; None takes any, but still demands one."""
     smtp_password: str | None = None
     """The one SMTP password that is taken; None takes any, and mail without log-in."""
     honour_keys: bool = True
     """False: idempotency keys are ignored, each request is new."""
-    key_window_seconds: float = 86_400.0
+    key_window_seconds: float | None = None
+    """None: as the vendor documents it."""
+    error: str | None = None
+    """Every send call is refused with this documented error, see `Dialect.errors`."""
     rate_limit: int | None = None
     """Send calls taken in each second; those above are answered with 429."""
     daily_quota: int | None = None
     """Messages taken before `daily_quota_exceeded`; raise or clear it to let the day begin anew."""
     retry_after_seconds: int = 1
     slow_ms: float = 500.0
+    cut_requests: bool = False
+    """Resets the connection of every send call when its head was read, while its body is still being written."""
+    look_up_delay_ms: float = 0.0
+    """How long an accepted message stays hidden from look-ups."""
     hold_answers: bool = False
     """Accepts, but answers no send call (HTTP or SMTP) until this is false again."""
 
@@ -176,7 +190,7 @@ class Config:
         return _changed(self, changes, where="")
 
 
-FIXED_WHILE_RUNNING = frozenset({"seed", "host", "http_port", "smtp_port", "data"})
+FIXED_WHILE_RUNNING = frozenset({"seed", "dialect", "host", "http_port", "smtp_port", "data"})
 
 
 def read_config(text: str, base: Config | None = None) -> Config:

@@ -4,6 +4,7 @@
 |---|---|
 | ``GET books[?full=1][&start=N][&count=N]`` | summary, counts, and rows (100 unless asked for more) |
 | ``POST config`` | changes settings: ``{"http": {"slow": 0.1}, "webhooks": {"paused": true}}`` |
+| ``GET webhook-secret`` | what a receiver needs in order to verify events |
 | ``POST flush`` | makes all pending webhook calls now |
 | ``GET idle[?wait=S]`` | whether nothing is pending, after waiting up to S seconds for it |
 | ``POST reset`` | forgets everything accepted; the settings stay |
@@ -21,10 +22,11 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from dashboard.simulator import page
+from dashboard.simulator.api import Api
 from dashboard.simulator.config import Config, read_config
 from dashboard.simulator.connection import Answer, Request, settle
+from dashboard.simulator.dialect import as_json
 from dashboard.simulator.provider import Provider
-from dashboard.simulator.resend import Resend, as_json
 
 ROWS = 100
 LONGEST_WAIT = 600.0
@@ -36,17 +38,17 @@ class Control:
     def __init__(self, provider: Provider, configure: Callable[[Config], None]) -> None:
         self._provider = provider
         self._configure = configure
-        self._resend = Resend(provider)
+        self._api = Api(provider)
 
     def handle(self, request: Request) -> Answer:
         """The answer to any request."""
         if request.path.startswith("/_control/"):
             return self._control(request)
-        if request.method == "GET" and request.path == "/":
+        if request.method == "GET" and request.path == "/" and not request.query:
             return page.mailbox(self._provider)
-        if request.method == "GET" and request.path.startswith("/messages/"):
-            return page.message(self._provider, request.path.removeprefix("/messages/"))
-        return self._resend.handle(request)
+        if request.method == "GET" and request.path.startswith("/_mailbox/"):
+            return page.message(self._provider, request.path.removeprefix("/_mailbox/"))
+        return self._api.handle(request)
 
     def _control(self, request: Request) -> Answer:
         if request.method == "POST" and not request.headers.get("content-type", "").startswith("application/json"):
@@ -59,6 +61,8 @@ class Control:
                 case "POST", "config":
                     self._configure(read_config(request.body.decode(), self._provider.config))
                     return as_json(200, {"changed": True})
+                case "GET", "webhook-secret":
+                    return as_json(200, {"secret": self._provider.shared_secret})
                 case "POST", "flush":
                     return as_json(200, {"released": self._provider.webhooks.flush()})
                 case "GET", "idle":

@@ -18,10 +18,16 @@ Handler = Callable[[Request], Answer]
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client's connection. ``open_connections`` holds it while it lives, so that a stop can end it."""
+    """One client's connection. ``open_connections`` holds it while it lives, so that a stop can end it.
 
-    def __init__(self, handler: Handler, open_connections: set[HttpConnection]) -> None:
+    ``cuts``: whether a POST to this path is to be reset as soon as its head was read.
+    """
+
+    def __init__(
+        self, handler: Handler, open_connections: set[HttpConnection], cuts: Callable[[str], bool] = lambda path: False
+    ) -> None:
         self._handler = handler
+        self._cuts = cuts
         self._open = open_connections
         self._buffer = bytearray()
         self._busy = False
@@ -118,6 +124,12 @@ class HttpConnection(asyncio.Protocol):
                 raise _Unreadable(431)
             return None
         start, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        method, _, rest = start.partition(" ")
+        target, _, version = rest.rpartition(" ")
+        path, _, query = target.partition("?")
+        if method == "POST" and self._cuts(path):
+            self.abort()
+            return None
         headers = {}
         for line in lines:
             name, _, value = line.partition(":")
@@ -129,13 +141,10 @@ class HttpConnection(asyncio.Protocol):
         body = bytes(self._buffer[end + 4 : end + 4 + length])
         del self._buffer[: end + 4 + length]
         self._continue_sent = False
-        method, _, rest = start.partition(" ")
-        target, _, version = rest.rpartition(" ")
         if not target.startswith("/") or version not in ("HTTP/1.1", "HTTP/1.0"):
             raise _Unreadable(400)
         if version == "HTTP/1.0":
             headers["connection"] = "close"
-        path, _, query = target.partition("?")
         return Request(method=method, path=path, query=query, headers=headers, body=body)
 
     def _send_continue(self, headers: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ def mailbox(provider: Provider) -> Answer:
         mail = provider.mails.get(row.message_id)
         copies = books.copies(row.identity)
         subject = escape(mail.subject) if mail else "(no longer kept)"
-        link = f'<a href="/messages/{escape(row.message_id)}">{subject or "(no subject)"}</a>' if mail else subject
+        link = f'<a href="/_mailbox/{escape(row.message_id)}">{subject or "(no subject)"}</a>' if mail else subject
         rows.append(
             f"<tr><td>{iso(row.at)}<td>{escape(row.recipient)}<td>{link}<td><code>{escape(row.send_id or '–')}</code>"
             f"<td>{escape(row.protocol)}<td{' class=more' if copies > 1 else ''}>{copies}"
@@ -65,7 +65,7 @@ def message(provider: Provider, message_id: str) -> Answer:
         "Accepted": iso(mail.accepted_at),
         "Provider message id": mail.message_id,
         "Send": mail.identity,
-        "Events": ", ".join(fact.type for fact in mail.story) or "none",
+        "Events": ", ".join(fact.name for fact in mail.story) or "none",
     }
     rows = "".join(f"<tr><th>{name}<td>{escape(value)}" for name, value in facts.items())
     parts = [

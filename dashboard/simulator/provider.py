@@ -6,49 +6,29 @@ import asyncio
 import time
 import uuid
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from dashboard.simulator import dice, recipients
 from dashboard.simulator.books import Acceptance, Books
 from dashboard.simulator.config import Config, Shares
+from dashboard.simulator.dialect import Call, Dialect, Draft
 from dashboard.simulator.events import Mail, story_of
 from dashboard.simulator.keys import Keys
 from dashboard.simulator.webhooks import WebhookSender
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """One message that a client asks to have sent."""
-
-    sender: str
-    to: Sequence[str]
-    address: str
-    subject: str
-    text: str | None
-    html: str | None
-    tags: dict[str, str]
-    send_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """The send call that brings drafts."""
-
-    protocol: str
-    endpoint: str
-    key: str | None
-    fingerprint: str
+SMTP = "smtp"
+"""The protocol that every simulator speaks beside its dialect."""
 
 
 class Provider:
     """The state behind both servers. Lives on the simulator's loop; the books alone may be read from elsewhere."""
 
-    def __init__(self, config: Config, books: Books) -> None:
+    def __init__(self, config: Config, books: Books, dialect: Dialect) -> None:
         self.config = config
+        self.dialect = dialect
         self.books = books
-        self.keys = Keys(config.key_window_seconds, books.rows)
-        self.webhooks = WebhookSender(config)
+        self.keys = Keys(dialect.key_window_seconds, books.rows)
+        self.webhooks = WebhookSender(config, dialect)
         self.counts: Counter[str] = Counter()
         self.mails: OrderedDict[str, Mail] = OrderedDict()
         self._seen: Counter[str] = Counter()
@@ -59,11 +39,17 @@ class Provider:
     def configure(self, config: Config) -> None:
         """Take new settings; answers that are held leave if these say so."""
         self.config = config
-        self.keys.window_seconds = config.key_window_seconds
+        window = config.key_window_seconds
+        self.keys.window_seconds = self.dialect.key_window_seconds if window is None else window
         self.webhooks.configure(config)
         if not config.hold_answers and self._held is not None:
             self._held.set_result(None)
             self._held = None
+
+    @property
+    def shared_secret(self) -> str:
+        """What a receiver needs in order to verify events."""
+        return self.dialect.shared_secret(self.config.webhooks)
 
     def reset(self) -> None:
         """Forget everything that was accepted, seen or is pending. The settings stay."""
@@ -84,7 +70,7 @@ class Provider:
 
     def fault(self, protocol: str, identity: str, words: frozenset[str]) -> str | None:
         """What goes wrong with this call: by the recipient's words, else by chance. Counts the call."""
-        chosen_by, rates = _FAULTS[protocol]
+        chosen_by, rates = _SMTP if protocol == SMTP else _HTTP
         self._seen[identity] += 1
         occurrence = self._seen[identity]
         fault = chosen_by(words, occurrence)
@@ -100,29 +86,39 @@ class Provider:
         self._seen[subject] += 1
         return self._seen[subject] == 1
 
-    def accept(self, call: Call, drafts: Sequence[Draft]) -> tuple[list[str], tuple[asyncio.Future[None], ...]]:
+    def confirm(self) -> None:
+        """The receiver of webhooks has confirmed that it wants to be told."""
+        self.webhooks.confirm()
+
+    def shown(self, now: float) -> list[Mail]:
+        """What a look-up can find by now: the messages that came by HTTP, oldest first, after the set delay."""
+        until = now - self.config.look_up_delay_ms / 1000
+        return [mail for mail in self.mails.values() if mail.protocol != SMTP and mail.accepted_at <= until]
+
+    def accept(self, call: Call, protocol: str = "") -> tuple[list[str], tuple[asyncio.Future[None], ...]]:
         """Take these messages for good. Returns their ids, and what the answer has to wait for (an event first)."""
         now = time.time()
         call_id = uuid.uuid4().hex
+        ids = self.dialect.new_ids(call.drafts)
         rows = [
             Acceptance(
-                message_id=str(uuid.uuid4()),
+                message_id=ids[place],
                 send_id=draft.send_id,
                 key=call.key,
                 recipient=", ".join(draft.to),
                 at=now,
-                protocol=call.protocol,
+                protocol=protocol or self.dialect.name,
                 call=call_id,
                 item=place,
                 endpoint=call.endpoint,
                 fingerprint=call.fingerprint,
             )
-            for place, draft in enumerate(drafts)
+            for place, draft in enumerate(call.drafts)
         ]
         self.books.add(rows)
-        mails = [self._keep(row, draft) for row, draft in zip(rows, drafts, strict=True)]
-        waits = self.webhooks.announce(mails) if call.protocol == "resend" else ()
-        return [row.message_id for row in rows], waits
+        mails = [self._keep(row, draft) for row, draft in zip(rows, call.drafts, strict=True)]
+        waits = self.webhooks.announce(mails) if protocol != SMTP else ()
+        return ids, waits
 
     def _keep(self, row: Acceptance, draft: Draft) -> Mail:
         mail = Mail(
@@ -137,17 +133,20 @@ class Provider:
             subject=draft.subject,
             text=draft.text,
             html=draft.html,
-            tags=draft.tags,
+            metadata=draft.metadata,
+            headers=draft.headers,
         )
-        if row.protocol == "resend":
-            mail.story = story_of(mail, self.config)
-        self.mails[row.message_id] = mail
+        if row.protocol != SMTP:
+            mail.story = story_of(mail, self.config, self.dialect.words, self.dialect.new_event_id)
+        # Vendors that take the client's own Message-ID, or give one id to a whole call, have one id several times.
+        self.mails[
+            row.message_id if row.message_id not in self.mails else f"{row.message_id} {row.call} {row.item}"
+        ] = mail
         while len(self.mails) > self.config.keep_content:
             self.mails.popitem(last=False)
         return mail
 
 
-_FAULTS: dict[str, tuple[Callable[[frozenset[str], int], str | None], Callable[[Config], Shares]]] = {
-    "resend": (recipients.http_fault, lambda config: config.http),
-    "smtp": (recipients.smtp_fault, lambda config: config.smtp),
-}
+_Faults = tuple[Callable[[frozenset[str], int], str | None], Callable[[Config], Shares]]
+_HTTP: _Faults = (recipients.http_fault, lambda config: config.http)
+_SMTP: _Faults = (recipients.smtp_fault, lambda config: config.smtp)

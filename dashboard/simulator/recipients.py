@@ -3,18 +3,19 @@
 The words stand before the ``+`` of the local part, several joined by ``-``: ``bounce+ada@example.test``,
 ``timeout-quiet+42@example.test``. A local part with any other word in it is an ordinary recipient.
 
-| word | HTTP send call | SMTP | events afterwards (Resend only) |
+| word | HTTP send call | SMTP | events afterwards (HTTP only) |
 |---|---|---|---|
 | ``timeout`` | accepted, never answered (first time) | the same after the final dot | as usual |
 | ``lost`` | accepted, then reset (first time) | the same after the final dot | as usual |
+| ``silent`` | never answered, nothing accepted (first time) | the same after the final dot | none of that call |
 | ``reset`` | reset, nothing accepted (first time) | the same after the final dot | none of that call |
 | ``error`` | 500, nothing accepted (first time) | 451 after the final dot | none of that call |
 | ``busy`` | 429 with Retry-After (first time) | 421 after the final dot | none of that call |
 | ``slow`` | answered after ``slow_ms`` (each time) | the same after the final dot | as usual |
 | ``garbage`` | accepted, 200 with an HTML page (first time) | accepted, unreadable reply | as usual |
-| ``reject`` | 422 (each time) | 550 at RCPT (each time) | none |
+| ``reject`` | refused for good (each time) | 550 at RCPT (each time) | none |
 | ``greylist`` | – | 451 at RCPT (first time) | – |
-| ``bounce`` ``softbounce`` | – | – | sent, bounced (permanent, transient) |
+| ``bounce`` ``softbounce`` | – | – | sent, bounced (for good, or given up) |
 | ``suppressed`` ``failed`` | – | – | suppressed; failed |
 | ``complain`` | – | – | sent, delivered, complained |
 | ``delay`` | – | – | sent, delivery delayed, delivered |
@@ -34,6 +35,7 @@ from dashboard.simulator.config import Fates
 _HTTP = {
     "timeout": "accept_then_timeout",
     "lost": "reset_after",
+    "silent": "timeout_before",
     "reset": "reset_before",
     "error": "http_500_not_taken",
     "busy": "http_429",

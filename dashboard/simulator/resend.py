@@ -1,163 +1,106 @@
-"""Resend's HTTP API, from its documents: Send Email, Send Batch Emails, Retrieve Email, Errors, Idempotency Keys,
-Rate Limit. Names, codes and shapes are the vendor's; the sentences in ``message`` are ours.
+"""Resend's HTTP API and webhooks, from its documents: Send Email, Send Batch Emails, Retrieve Email, Errors,
+Idempotency Keys, Rate Limit, Webhooks, Email Bounces; Svix "Verifying payloads" for the signature. Names, codes and
+shapes are the vendor's; the sentences in ``message`` are ours.
 """
 
 from __future__ import annotations
 
-import hashlib
+import base64
+import hmac
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from dashboard.simulator import recipients
-from dashboard.simulator.connection import Answer, Request, Way
-from dashboard.simulator.events import Mail
-from dashboard.simulator.keys import Conflict, Use
-from dashboard.simulator.provider import Call, Draft, Provider
-from dashboard.simulator.resend_request import Refused, read_batch, read_email
-from dashboard.simulator.throttle import Throttle
+from dashboard.simulator.config import Config, Webhooks
+from dashboard.simulator.connection import Answer, Request
+from dashboard.simulator.dialect import (
+    Account,
+    Call,
+    Dialect,
+    Draft,
+    Error,
+    Limits,
+    Refused,
+    as_json,
+    fingerprint,
+    hex_id,
+)
+from dashboard.simulator.events import Fact, Mail, iso
+from dashboard.simulator.resend_request import read_batch, read_email
 
 SEND_ENDPOINTS = ("/emails", "/emails/batch")
-NOT_TAKEN = frozenset({"reset_before", "http_500_not_taken", "http_429"})
-PAGE = b"<!doctype html><title>Gateway</title><p>Your request was processed.</p>"
+ERRORS = {
+    "rejected": Error(422, "validation_error", "The `to` address is refused, as its name asks for."),
+    "busy": Error(429, "rate_limit_exceeded", "Too many requests in this second."),
+    "broken": Error(500, "application_error", "Something broke."),
+    "unavailable": Error(503, "service_unavailable", "Come again later."),
+    "quota": Error(429, "daily_quota_exceeded", "The quota of the day is used up."),
+    "monthly_quota": Error(429, "monthly_quota_exceeded", "The quota of the month is used up."),
+    "other_body": Error(409, "invalid_idempotent_request", "The key was used with another body before."),
+    "in_progress": Error(409, "concurrent_idempotent_requests", "A request with this key is being worked on."),
+    "restricted_key": Error(401, "restricted_api_key", "This API key may not do that."),
+    "unverified_domain": Error(403, "validation_error", "The domain of `from` is not verified."),
+}
+RETRY_AFTER_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
+"""After each failure in turn ("Retries and Replays")."""
 
 
-class Resend:
-    """Answers one request at a time; every decision is made, and every acceptance booked, before it returns."""
+# ── requests and answers ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._throttle = Throttle()
 
-    def handle(self, request: Request) -> Answer:
-        """The answer to a request of a vendor's client."""
-        try:
-            answer = self._route(request)
-        except Refused as refused:
-            answer = error(refused.status, refused.name, refused.message)
-        if answer.way is Way.ANSWER:
-            self._provider.counts[f"http_{answer.status}"] += 1
-        return answer
+def authenticate(request: Request, config: Config) -> None:
+    """A bearer token ("Errors": missing_api_key, invalid_api_key)."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Refused(401, "missing_api_key", "The Authorization header carries no API key.")
+    if config.api_key is not None and key.strip() != config.api_key:
+        raise Refused(403, "invalid_api_key", "This API key is not known.")
 
-    def _route(self, request: Request) -> Answer:
-        self._authenticate(request)
-        if request.path in SEND_ENDPOINTS:
-            if request.method == "POST":
-                return self._send(request)
-            raise Refused(405, "method_not_allowed", "This endpoint takes POST.")
-        if request.path.startswith("/emails/"):
-            if request.method == "GET":
-                return self._retrieve(request.path.removeprefix("/emails/"))
-            raise Refused(405, "method_not_allowed", "This endpoint takes GET.")
+
+def read_call(request: Request) -> Call | None:
+    """``POST /emails`` and ``POST /emails/batch``."""
+    if request.path not in SEND_ENDPOINTS:
+        return None
+    if request.method != "POST":
+        raise Refused(405, "method_not_allowed", "This endpoint takes POST.")
+    drafts, errors = _drafts(request)
+    return Call(
+        drafts=drafts,
+        answer=lambda ids: _accepted(request.path, ids, errors),
+        endpoint=request.path,
+        key=_key(request),
+        fingerprint=fingerprint(request.body),
+    )
+
+
+def retrieve(request: Request, account: Account) -> Answer:
+    """``GET /emails/{id}``, the only look-up there is."""
+    if not request.path.startswith("/emails/"):
         raise Refused(404, "not_found", "There is no such endpoint.")
-
-    def _authenticate(self, request: Request) -> None:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
-            raise Refused(401, "missing_api_key", "The Authorization header carries no API key.")
-        wanted = self._provider.config.api_key
-        if wanted is not None and key.strip() != wanted:
-            raise Refused(403, "invalid_api_key", "This API key is not known.")
-
-    # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _send(self, request: Request) -> Answer:
-        provider, now = self._provider, time.time()
-        limits = self._throttle.take(provider.config, now)
-        if limits.exceeded:
-            retry = {"retry-after": str(provider.config.retry_after_seconds)}
-            return error(429, "rate_limit_exceeded", "Too many requests in this second.", {**limits.headers, **retry})
-        drafts, errors = _drafts(request)
-        if any("reject" in recipients.words_of(draft.address) for draft in drafts):
-            raise Refused(422, "validation_error", "The `to` address is refused, as its name asks for.")
-        call = Call(
-            protocol="resend",
-            endpoint=request.path,
-            key=_key(request),
-            fingerprint=hashlib.sha256(request.body).hexdigest(),
-        )
-        words = recipients.words_of(drafts[0].address) if drafts else frozenset[str]()
-        fault = provider.fault("resend", _identity(call, drafts), words)
-        if fault in NOT_TAKEN:
-            return self._not_taken(fault, limits.headers)
-        answer = self._taken(call, drafts, errors, now)
-        answer.headers = limits.headers if answer.status != 200 else {**limits.headers, **self._quota_headers()}
-        return self._spoiled(answer, fault) if answer.status == 200 else answer
-
-    def _taken(self, call: Call, drafts: Sequence[Draft], errors: Sequence[dict[str, Any]], now: float) -> Answer:
-        """Accept, or give the first answer of the key again, or say why neither."""
-        provider = self._provider
-        keyed = call.key is not None and provider.config.honour_keys
-        if keyed:
-            known = provider.keys.look(call.endpoint, call.key or "", call.fingerprint, now)
-            if known is Conflict.OTHER_BODY:
-                return error(409, "invalid_idempotent_request", "The key was used with another body before.")
-            if known is Conflict.IN_PROGRESS:
-                return error(409, "concurrent_idempotent_requests", "A request with this key is being worked on.")
-            if isinstance(known, Use):
-                provider.counts["replayed"] += 1
-                return _accepted(call.endpoint, known.message_ids, errors)
-        quota = provider.config.daily_quota
-        if quota is not None and len(provider.books) + len(drafts) > quota:
-            return error(429, "daily_quota_exceeded", "The quota of the day is used up.")
-        ids, overtaken_by = provider.accept(call, drafts)
-        answer = _accepted(call.endpoint, ids, errors)
-        answer.after = (*provider.held(), *overtaken_by)
-        if keyed:
-            use = Use(call.fingerprint, now, tuple(ids))
-            provider.keys.take(call.endpoint, call.key or "", use)
-            answer.left = _mark_answered(use)
-        return answer
-
-    def _spoiled(self, answer: Answer, fault: str | None) -> Answer:
-        """What is left of the answer to a call that was accepted."""
-        match fault:
-            case "accept_then_timeout":
-                answer.way = Way.SILENCE
-            case "reset_after":
-                answer.way = Way.RESET
-            case "http_500_taken":
-                answer.status = 500
-                answer.body = error(500, "application_error", "Something broke.").body
-            case "slow":
-                answer.delay = self._provider.config.slow_ms / 1000
-            case "garbage":
-                answer.content_type, answer.body = "text/html", PAGE
-        return answer
-
-    def _not_taken(self, fault: str | None, headers: dict[str, str]) -> Answer:
-        if fault == "reset_before":
-            return Answer(way=Way.RESET)
-        if fault == "http_500_not_taken":
-            return error(500, "application_error", "Something broke.", headers)
-        retry = {"retry-after": str(self._provider.config.retry_after_seconds)}
-        return error(429, "rate_limit_exceeded", "Too many requests.", {**headers, "ratelimit-remaining": "0", **retry})
-
-    def _quota_headers(self) -> dict[str, str]:
-        if self._provider.config.daily_quota is None:
-            return {}
-        return {"x-resend-daily-quota": str(len(self._provider.books))}
-
-    # ── looking up ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _retrieve(self, message_id: str) -> Answer:
-        mail = self._provider.mails.get(message_id)
-        if mail is None or mail.protocol != "resend":
-            raise Refused(404, "not_found", "There is no email with this id.")
-        return as_json(200, _described(mail, time.time()))
+    if request.method != "GET":
+        raise Refused(405, "method_not_allowed", "This endpoint takes GET.")
+    message_id, now = request.path.removeprefix("/emails/"), time.time()
+    mail = next((mail for mail in account.shown(now) if mail.message_id == message_id), None)
+    if mail is None:
+        raise Refused(404, "not_found", "There is no email with this id.")
+    return as_json(200, _described(mail, now))
 
 
-def error(status: int, name: str, message: str, headers: dict[str, str] | None = None) -> Answer:
+def refusal(error: Error) -> Answer:
     """An error in the vendor's shape."""
-    return as_json(status, {"statusCode": status, "name": name, "message": message}, headers)
+    return as_json(error.status, {"statusCode": error.status, "name": error.name, "message": error.message})
 
 
-def as_json(status: int, document: Any, headers: dict[str, str] | None = None) -> Answer:
-    """An answer with this document."""
-    body = json.dumps(document, separators=(",", ":")).encode()
-    return Answer(status=status, body=body, headers=headers or {})
+def limit_headers(limits: Limits, now: float) -> dict[str, str]:
+    """Rate Limit: the current second, and the quota of the day."""
+    told = {"ratelimit-limit": limits.limit, "ratelimit-remaining": limits.remaining, "ratelimit-reset": 1}
+    if limits.retry_after is not None:
+        told["retry-after"] = limits.retry_after
+    if limits.quota_used is not None:
+        told["x-resend-daily-quota"] = limits.quota_used
+    return {name: str(value) for name, value in told.items()}
 
 
 def _drafts(request: Request) -> tuple[list[Draft], list[dict[str, Any]]]:
@@ -173,13 +116,6 @@ def _key(request: Request) -> str | None:
     return key
 
 
-def _identity(call: Call, drafts: Sequence[Draft]) -> str:
-    """What chance goes by, the same on every repeat of a call."""
-    if len(drafts) == 1 and drafts[0].send_id:
-        return drafts[0].send_id
-    return call.key or " ".join(draft.send_id or "" for draft in drafts).strip() or call.fingerprint
-
-
 def _accepted(endpoint: str, ids: Sequence[str], errors: Sequence[dict[str, Any]] = ()) -> Answer:
     if endpoint == "/emails":
         return as_json(200, {"id": ids[0]})
@@ -187,16 +123,9 @@ def _accepted(endpoint: str, ids: Sequence[str], errors: Sequence[dict[str, Any]
     return as_json(200, document | ({"errors": list(errors)} if errors else {}))
 
 
-def _mark_answered(use: Use) -> Callable[[], None]:
-    def mark() -> None:
-        use.answered = True
-
-    return mark
-
-
 def _described(mail: Mail, now: float) -> dict[str, Any]:
     """The resource of Retrieve Email; its time has a blank instead of the ``T``."""
-    happened = [fact.type for fact in mail.story if fact.at <= now]
+    happened = mail.happened(now)
     return {
         "object": "email",
         "id": mail.message_id,
@@ -210,6 +139,111 @@ def _described(mail: Mail, now: float) -> dict[str, Any]:
         "html": mail.html,
         "created_at": datetime.fromtimestamp(mail.accepted_at, UTC).isoformat(" ", "microseconds"),
         "scheduled_at": None,
-        "last_event": happened[-1].removeprefix("email.") if happened else "queued",
-        "tags": [{"name": name, "value": value} for name, value in mail.tags.items()],
+        "last_event": happened[-1].name.removeprefix("email.") if happened else "queued",
+        "tags": [{"name": name, "value": value} for name, value in mail.metadata.items()],
     }
+
+
+# ── webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WORDS = {
+    "sent": "email.sent",
+    "delayed": "email.delivery_delayed",
+    "delivered": "email.delivered",
+    "bounced": "email.bounced",
+    "soft_bounced": "email.bounced",
+    "suppressed": "email.suppressed",
+    "failed": "email.failed",
+    "complained": "email.complained",
+    "opened": "email.opened",
+    "clicked": "email.clicked",
+}
+DETAILS: Mapping[str, dict[str, Any]] = {
+    "bounced": {
+        "bounce": {
+            "type": "Permanent",
+            "subType": "General",
+            "message": "The receiving server refused the recipient for good.",
+            "diagnosticCode": ["smtp; 550 5.1.1 no such user"],
+        }
+    },
+    "soft_bounced": {
+        "bounce": {
+            "type": "Transient",
+            "subType": "MailboxFull",
+            "message": "The mailbox stayed full.",
+            "diagnosticCode": ["smtp; 452 4.2.2 mailbox full"],
+        }
+    },
+    "suppressed": {
+        "suppressed": {"type": "OnAccountSuppressionList", "message": "The address is on the suppression list."}
+    },
+    "failed": {"failed": {"reason": "internal_failure"}},
+}
+
+
+def event_body(mail: Mail, fact: Fact, event_id: str, webhooks: Webhooks, now: float) -> bytes:
+    """One event a request."""
+    at = iso(fact.at)
+    details = dict(DETAILS.get(fact.word, {}))
+    if fact.word == "clicked":
+        details["click"] = {
+            "ipAddress": "198.51.100.7",
+            "timestamp": at,
+            "userAgent": "simulator",
+            "link": "https://shop.example.test/",
+        }
+    domain = mail.sender.rpartition("@")[2].rstrip(">") or "example.test"
+    data = {
+        "created_at": iso(mail.accepted_at),
+        "email_id": mail.message_id,
+        "message_id": f"<{mail.message_id}@{domain}>",
+        "from": mail.sender,
+        "to": list(mail.to),
+        "subject": mail.subject,
+        "tags": dict(mail.metadata),
+        **details,
+    }
+    return json.dumps({"type": fact.name, "created_at": at, "data": data}, separators=(",", ":")).encode()
+
+
+def event_headers(event_id: str, body: bytes, webhooks: Webhooks, now: float) -> dict[str, str]:
+    """The headers of a delivery, signed."""
+    return {
+        "content-type": "application/json",
+        "user-agent": "Svix-Webhooks/simulator",
+        **signed_headers(webhooks, event_id, body, now),
+    }
+
+
+def signed_headers(webhooks: Webhooks, event_id: str, body: bytes, now: float) -> dict[str, str]:
+    """The three Svix headers: HMAC-SHA256 over id, whole seconds and raw body, joined by full stops."""
+    stamp = str(int(now))
+    encoded = webhooks.secret.removeprefix("whsec_")
+    key = base64.b64decode(encoded + "=" * (-len(encoded) % 4))
+    signature = base64.b64encode(hmac.digest(key, f"{event_id}.{stamp}.".encode() + body, "sha256")).decode()
+    return {"svix-id": event_id, "svix-timestamp": stamp, "svix-signature": f"v1,{signature}"}
+
+
+def check_secret(webhooks: Webhooks) -> None:
+    """Svix shows secrets in this shape."""
+    if not webhooks.secret.startswith("whsec_"):
+        raise ValueError("the webhook secret must look like whsec_<base64>")
+
+
+DIALECT = Dialect(
+    name="resend",
+    title="Resend",
+    errors=ERRORS,
+    authenticate=authenticate,
+    read_call=read_call,
+    refusal=refusal,
+    other=retrieve,
+    limit_headers=limit_headers,
+    words=WORDS,
+    event_body=event_body,
+    event_headers=event_headers,
+    retries=RETRY_AFTER_SECONDS,
+    new_event_id=lambda: f"msg_{hex_id()}",
+    check_secret=check_secret,
+)

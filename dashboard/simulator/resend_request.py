@@ -7,20 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.simulator.provider import Draft
+from dashboard.simulator.dialect import Draft, Refused, bare_address, header
 
 MAX_RECIPIENTS = 50
 MAX_BATCH = 100
 _TAG = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _ADDRESS = re.compile(r"[^\s@<>]+@[^\s@<>]+")
-
-
-class Refused(Exception):
-    """The call is definitely refused: HTTP status, the vendor's name for it, and a sentence."""
-
-    def __init__(self, status: int, name: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.name, self.message = status, name, message
 
 
 def read_email(body: bytes) -> Draft:
@@ -45,13 +37,8 @@ def read_batch(body: bytes, *, permissive: bool) -> tuple[list[Draft], list[dict
         except Refused as refused:
             if not permissive:
                 raise
-            errors.append({"index": index, "message": refused.message})
+            errors.append({"index": index, "message": refused.error.message})
     return drafts, errors
-
-
-def bare_address(text: str) -> str:
-    """The address of ``Name <address>`` or of a bare one, without checking it."""
-    return text.rpartition("<")[2].rstrip("> ").strip()
 
 
 def _draft(email: Any, *, batch: bool = False) -> Draft:
@@ -80,7 +67,7 @@ def _draft(email: Any, *, batch: bool = False) -> Draft:
         subject=email["subject"],
         text=email.get("text"),
         html=email.get("html"),
-        tags=tags,
+        metadata=tags,
         send_id=tags.get("send_id") or _send_id_header(email.get("headers") or {}),
     )
 
@@ -112,4 +99,5 @@ def _tags(tags: Any) -> dict[str, str]:
 def _send_id_header(headers: Any) -> str | None:
     if not isinstance(headers, Mapping):
         raise Refused(422, "validation_error", "The `headers` field must be an object.")
-    return next((str(value) for name, value in headers.items() if name.lower() == "x-send-id"), None)
+    value = header(headers, "x-send-id")
+    return None if value is None else str(value)

@@ -13,6 +13,7 @@ from dashboard.simulator.books import Acceptance, Books
 from dashboard.simulator.config import FIXED_WHILE_RUNNING, Config
 from dashboard.simulator.connection import settle
 from dashboard.simulator.control import Control
+from dashboard.simulator.dialects import dialect_named
 from dashboard.simulator.http_server import HttpConnection
 from dashboard.simulator.provider import Provider
 
@@ -29,6 +30,8 @@ class Simulator:
 
     def __init__(self, config: Config | None = None) -> None:
         self._config = config or Config()
+        self._dialect = dialect_named(self._config.dialect)
+        self._dialect.check(self._config)
         self._books = Books(self._config.data)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="simulator", daemon=True)
@@ -83,6 +86,11 @@ class Simulator:
     def smtp_port(self) -> int:
         """The port of the SMTP server."""
         return self._ports[1]
+
+    @property
+    def webhook_secret(self) -> str:
+        """What a receiver needs in order to verify events: the secret, or the public half of its key."""
+        return self._dialect.shared_secret(self._config.webhooks)
 
     # ── what it took ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,7 +161,7 @@ class Simulator:
     # ── on the loop ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _begin(self) -> None:
-        self._provider = Provider(self._config, self._books)
+        self._provider = Provider(self._config, self._books, self._dialect)
         self._control = Control(self._provider, self._configure)
         await self._open_doors()
 
@@ -168,7 +176,10 @@ class Simulator:
     async def _open_doors(self) -> None:
         http_port, smtp_port = self._ports
         http = await self._loop.create_server(
-            lambda: HttpConnection(self._control.handle, self._http), self._config.host, http_port, backlog=1024
+            lambda: HttpConnection(self._control.handle, self._http, self._cuts),
+            self._config.host,
+            http_port,
+            backlog=1024,
         )
         self._servers = [http]
         talk = smtp.serve(self._provider, self._smtp)
@@ -176,6 +187,9 @@ class Simulator:
             await asyncio.start_server(talk, self._config.host, smtp_port, limit=smtp.MAX_LINE, backlog=1024)
         )
         self._ports = (self._port(0), self._port(1))
+
+    def _cuts(self, path: str) -> bool:
+        return self._config.cut_requests and not path.startswith("/_control/")
 
     async def _close_doors(self) -> None:
         for server in self._servers:
@@ -196,6 +210,7 @@ class Simulator:
             fixed.append("webhooks.concurrency")
         if fixed:
             raise ValueError(f"cannot be changed while running: {', '.join(sorted(fixed))}")
+        self._dialect.check(config)
         self._config = config
         self._provider.configure(config)
 

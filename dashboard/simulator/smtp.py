@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from dashboard.simulator import recipients
 from dashboard.simulator.connection import reset
-from dashboard.simulator.provider import Call, Draft, Provider
+from dashboard.simulator.dialect import Call
+from dashboard.simulator.provider import SMTP, Provider
 from dashboard.simulator.smtp_message import read_message
 
 MAX_SIZE = 40 * 1024 * 1024
@@ -156,19 +157,22 @@ class SmtpConversation:
     async def _end_of_data(self, content: bytes) -> None:
         """The final dot was read: take the message or not, and reply or not."""
         call, draft, identity = read_message(content, sender=self._sender or "", to=self._recipients)
-        match self._provider.fault("smtp", identity, recipients.words_of(draft.address)):
+        match self._provider.fault(SMTP, identity, recipients.words_of(draft.address)):
             case "drop_after_dot_not_taken":
                 self._reset()
+            case "timeout_before":
+                await self._reader.read()  # until the client gives up, whatever it says
+                raise Hangup
             case "reply_451":
                 self._finish("451 4.3.0 Try again later")
             case "reply_421":
                 self._finish("421 4.3.2 Shutting down")
                 raise Hangup
             case fault:
-                await self._take(call, draft, fault)
+                await self._take(call, fault)
 
-    async def _take(self, call: Call, draft: Draft, fault: str | None) -> None:
-        (message_id,), _ = self._provider.accept(call, [draft])
+    async def _take(self, call: Call, fault: str | None) -> None:
+        (message_id,), _ = self._provider.accept(call, SMTP)
         for held in self._provider.held():
             await asyncio.shield(held)
         match fault:

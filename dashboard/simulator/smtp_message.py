@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -10,18 +9,13 @@ from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 
-from dashboard.simulator.provider import Call, Draft
+from dashboard.simulator.connection import Answer
+from dashboard.simulator.dialect import Call, Draft, fingerprint
 
 
 def read_message(content: bytes, *, sender: str, to: Sequence[str]) -> tuple[Call, Draft, str]:
     """The message as the provider keeps it, and the identity that chance goes by."""
     message = BytesParser(policy=compat32).parsebytes(content)
-    call = Call(
-        protocol="smtp",
-        endpoint="",
-        key=_header(message, "Resend-Idempotency-Key"),
-        fingerprint=hashlib.sha256(content).hexdigest(),
-    )
     draft = Draft(
         sender=_header(message, "From") or sender,
         to=tuple(to),
@@ -29,8 +23,13 @@ def read_message(content: bytes, *, sender: str, to: Sequence[str]) -> tuple[Cal
         subject=_header(message, "Subject") or "",
         text=_part(message, "text/plain"),
         html=_part(message, "text/html"),
-        tags={},
         send_id=_header(message, "X-Send-Id"),
+    )
+    call = Call(
+        drafts=(draft,),
+        answer=lambda _: Answer(),
+        key=_header(message, "Resend-Idempotency-Key"),
+        fingerprint=fingerprint(content),
     )
     return call, draft, draft.send_id or _header(message, "Message-ID") or call.fingerprint
 

@@ -1,20 +1,18 @@
-"""Delivers events as Svix does for Resend: signed, until a 2xx, on the documented schedule, several at once."""
+"""Delivers events as the vendor does: signed, until it is content, on the documented schedule, several at once."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dashboard.simulator.config import Config
 from dashboard.simulator.connection import settle
+from dashboard.simulator.dialect import Dialect, Greeting, Reaction
 from dashboard.simulator.dice import roll
-from dashboard.simulator.events import Delivery, Mail, body_of, deliveries_of, is_disordered, signed_headers
+from dashboard.simulator.events import Delivery, Mail, deliveries_of, is_disordered
 from dashboard.simulator.post import Poster
-
-RETRY_AFTER_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
-"""After each failure in turn; after the last the event is given up (Resend, "Retries and Replays")."""
 
 OVERTAKE_WAIT_SECONDS = 1.0
 """An answer waits at most so long for the event that is to overtake it."""
@@ -23,9 +21,13 @@ OVERTAKE_WAIT_SECONDS = 1.0
 class WebhookSender:
     """The pending deliveries, in memory, and the tasks that make them. Lives on the simulator's loop."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, dialect: Dialect) -> None:
         self.counts: Counter[str] = Counter()
         self._config = config
+        self._dialect = dialect
+        self._greeted: str | None = None
+        self._open = asyncio.Event()
+        self._greeting: asyncio.Task[None] | None = None
         self._timers: dict[int, tuple[asyncio.TimerHandle, Delivery]] = {}
         self._ready: asyncio.PriorityQueue[tuple[int, int, Delivery]] = asyncio.PriorityQueue()
         self._told: dict[int, asyncio.Future[None]] = {}
@@ -49,15 +51,20 @@ class WebhookSender:
             self._running.clear()
         else:
             self._running.set()
+        self._greet()
+
+    def confirm(self) -> None:
+        """The receiver has confirmed that it wants to be told."""
+        self._open.set()
 
     def announce(self, mails: Sequence[Mail]) -> tuple[asyncio.Future[None], ...]:
         """Plan the calls about these messages of one send call. Returns what its answer has to wait for."""
         rates = self._config.webhooks
-        if rates.url is None:
+        if rates.url is None or not self._open.is_set():
             return ()
         waits: tuple[asyncio.Future[None], ...] = ()
         for mail in mails:
-            calls = deliveries_of(mail, self._config)
+            calls = deliveries_of(mail, self._config, self._dialect.new_event_id)
             if not calls:
                 continue
             self.counts["events"] += len(mail.story)
@@ -96,9 +103,10 @@ class WebhookSender:
 
     async def stop(self) -> None:
         """End all tasks; pending deliveries are lost."""
-        for sender in self._senders:
-            sender.cancel()
-        await asyncio.gather(*self._senders, return_exceptions=True)
+        tasks = [*self._senders, *([self._greeting] if self._greeting is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for timer, _ in self._timers.values():
             timer.cancel()
 
@@ -163,35 +171,76 @@ class WebhookSender:
             poster.close()
 
     async def _tell(self, poster: Poster, delivery: Delivery) -> None:
-        acknowledged = await self._post(poster, delivery)
+        reaction = self._dialect.reaction(await self._post(poster, delivery), delivery.fact)
         self._told_once(delivery)
-        if acknowledged:
+        if reaction is Reaction.DONE:
             self.counts["acknowledged"] += 1
             self.counts["repeats"] += delivery.kind == "repeat"
             self.counts["other_ids"] += delivery.kind == "other_id"
             return
         self.counts["failed"] += 1
-        if delivery.failures == len(RETRY_AFTER_SECONDS):
+        retries = self._dialect.retries
+        if reaction is Reaction.DROP or delivery.failures == len(retries):
             self.counts["given_up"] += 1
             return
-        delivery.delay = RETRY_AFTER_SECONDS[delivery.failures] * self._config.webhooks.time_scale
+        delivery.delay = retries[delivery.failures] * self._config.webhooks.time_scale
         delivery.failures += 1
         self._schedule(delivery)
 
-    async def _post(self, poster: Poster, delivery: Delivery) -> bool:
-        webhooks = self._config.webhooks
+    async def _post(self, poster: Poster, delivery: Delivery) -> int | None:
+        """The status of the answer; None without one."""
+        webhooks, fact, event_id, now = self._config.webhooks, delivery.fact, delivery.event_id, time.time()
         if webhooks.url is None:
-            return False
-        now = time.time()
-        body = body_of(delivery.mail, delivery.fact, now)
-        headers = {
-            "content-type": "application/json",
-            "user-agent": "Svix-Webhooks/simulator",
-            **signed_headers(webhooks, delivery.event_id, body, now),
-        }
+            return None
+        fact.at = min(fact.at, now)  # told before its time (a flush), it has happened by now
+        if event_id not in fact.bodies:
+            fact.bodies[event_id] = self._dialect.event_body(delivery.mail, fact, event_id, webhooks, now)
+        body = fact.bodies[event_id]
         self.counts["sent"] += 1
+        return await self._call(
+            poster, "POST", webhooks.url, self._dialect.event_headers(event_id, body, webhooks, now), body
+        )
+
+    async def _call(self, poster: Poster, method: str, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
         try:
-            async with asyncio.timeout(webhooks.timeout_seconds):
-                return 200 <= await poster.post(webhooks.url, headers, body) < 300
+            async with asyncio.timeout(self._config.webhooks.timeout_seconds):
+                return await poster.call(method, url, headers, body)
         except (OSError, EOFError, TimeoutError):
-            return False
+            return None
+
+    # ── greeting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _greet(self) -> None:
+        """Greet the address if it is new, as the vendor does; until then, and until it confirms, nothing is told."""
+        webhooks = self._config.webhooks
+        if not webhooks.greet or webhooks.url is None:
+            self._open.set()
+            return
+        if webhooks.url == self._greeted:
+            return
+        self._greeted = webhooks.url
+        self._open.clear()
+        if self._greeting is not None:
+            self._greeting.cancel()
+        greetings = self._dialect.greetings(webhooks, time.time())
+        self._greeting = asyncio.get_running_loop().create_task(self._greet_with(webhooks.url, greetings))
+
+    async def _greet_with(self, url: str, greetings: Sequence[Greeting]) -> None:
+        poster = Poster()
+        try:
+            answers = [await self._greet_until_taken(poster, url, each) for each in greetings]
+            if all(answers) and not any(each.awaits_confirmation for each in greetings):
+                self.confirm()
+        finally:
+            poster.close()
+
+    async def _greet_until_taken(self, poster: Poster, url: str, greeting: Greeting) -> bool:
+        """Whether it was answered with a 2xx in the end."""
+        for wait in (*self._dialect.retries, None):
+            self.counts["greetings"] += 1
+            status = await self._call(poster, greeting.method, url, greeting.headers, greeting.body)
+            if status is not None and 200 <= status < 300:
+                return True
+            if wait is not None:
+                await asyncio.sleep(wait * self._config.webhooks.time_scale)
+        return False

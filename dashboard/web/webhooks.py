@@ -1,8 +1,9 @@
 """``/webhooks/<account>``: what providers tell, stored and folded before they are answered (DESIGN §5.15, §5.16).
 
 A provider may drop an event for good at an answer of 4xx. So there is 401 for a request that is not the provider's, 404
-for an account that does not exist, and 503 for everything that is our own trouble; a request that cannot be understood
-is kept as a dead letter and answered with 200.
+for an account that does not exist, and 503 for everything that is our own trouble (429 where a provider drops events at
+5xx instead, and repeats them at that alone); a request that cannot be understood is kept as a dead letter and answered
+with 200.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.dead_letters import REFUSED, refusal
+from dashboard.ledger.signed_tokens import came_with_this_body
 from dashboard.log import Action, log
 from dashboard.outcomes import as_told
-from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, Unreadable, Webhook
+from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, SignedToken, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
 from dashboard.web.state import database, ground, vault
@@ -32,6 +34,9 @@ MAX_BODY = 20_000_000
 
 SET = 250
 """Events of one transaction: a request may hold many times as many, and its locks must not last."""
+
+_ASKS_AGAIN: dict[UUID, int] = {}
+"""How the provider of each account that was met is asked to come again: known still while the database is away."""
 
 Part = TypeVar("Part")
 
@@ -52,7 +57,8 @@ def receive(account: str) -> Response:
     found = _account(account)
     if found is None:
         return _answer(404, "no such account")
-    providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
+    known = providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
+    _ASKS_AGAIN[found.id] = known.capabilities(found.settings).come_again
     body = raw_body(MAX_BODY)
     try:
         webhook = providers.read_webhook(
@@ -61,12 +67,15 @@ def receive(account: str) -> Response:
         )  # fmt: skip
     except CannotVerify as error:
         log.error(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
-        return _answer(503, "come again")
+        return _come_again("come again")
     except NotAuthentic as error:
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _answer(401, "not authentic")
     except ValueError as error:
         webhook = Webhook(unreadable=(Unreadable(body, f"malformed: {error}"),))
+    if webhook.signed_token is not None and not _is_its_body(found, webhook.signed_token, body):
+        log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why="the signature was used with another body")
+        return _answer(401, "not authentic")
     _store(found, webhook)
     if webhook.confirm is not None:
         webhook.confirm()
@@ -77,7 +86,7 @@ def receive(account: str) -> Response:
 def too_large(_: RequestEntityTooLarge) -> Response:
     """Over our limit, which is ours to raise."""
     log.error(Action.WEBHOOK_REFUSED, why="the body is over the limit")
-    return _answer(503, "over the limit")
+    return _come_again("over the limit")
 
 
 @blueprint.errorhandler(Exception)
@@ -85,16 +94,30 @@ def trouble(error: Exception) -> Response:
     """Whatever it was, the provider must come again."""
     away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     log.error(Action.DATABASE_UNREACHABLE if away else Action.REQUEST_FAILED, error=type(error).__name__)
-    return _answer(503, "come again")
+    return _come_again("come again")
 
 
 def _account(account: str) -> Account | None:
-    try:
-        account_id = UUID(account)
-    except ValueError:
+    account_id = _id(account)
+    if account_id is None:
         return None
     with database().transaction(durable=False) as connection:
         return read_account(connection, vault(), account_id)
+
+
+def _id(account: str) -> UUID | None:
+    try:
+        return UUID(account)
+    except ValueError:
+        return None
+
+
+def _is_its_body(account: Account, signed: SignedToken, body: bytes) -> bool:
+    """Whether what was signed came with no other body. A request that is repeated because it was not stored passes."""
+    with database().transaction(durable=False) as connection:
+        return came_with_this_body(
+            connection, account_id=account.id, token=signed.token, body=body, good_until=signed.good_until
+        )
 
 
 def _store(account: Account, webhook: Webhook) -> None:
@@ -137,8 +160,13 @@ def _bury(connection: Connection, account: Account, payload: bytes, reason: str)
     )
 
 
-def _answer(status: int, words: str) -> Response:
-    response = Response(f"{words}\n", status, content_type="text/plain")
-    if status == 503:
-        response.headers["Retry-After"] = "10"
+def _come_again(words: str) -> Response:
+    """Our own trouble, in the one answer after which the account's provider tells the same again."""
+    account_id = _id((request.view_args or {}).get("account", ""))
+    response = _answer(_ASKS_AGAIN.get(account_id, 503) if account_id else 503, words)
+    response.headers["Retry-After"] = "10"
     return response
+
+
+def _answer(status: int, words: str) -> Response:
+    return Response(f"{words}\n", status, content_type="text/plain")

@@ -13,6 +13,7 @@ from dashboard.ledger import events
 from dashboard.ledger.database import Database, database_now
 from dashboard.ledger.unanswered import Unanswered, read_unanswered
 from dashboard.ledger.vault import Unreadable, Vault
+from dashboard.lifecycle import By
 from dashboard.outcomes import as_told
 from dashboard.providers import PROVIDERS
 from dashboard.providers.base import CannotLookUp, LooksUp, ProviderEvent, Question, boot_time
@@ -91,4 +92,5 @@ class Asker:
             events.ingest(
                 connection, self._vault, workspace_id=one.workspace_id, account_id=one.account_id,
                 told=[as_told(event) for event in found], received_at=database_now(connection),
+                by=By.RECONCILE,
             )  # fmt: skip

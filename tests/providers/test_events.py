@@ -304,7 +304,7 @@ def test_no_body_breaks_a_parser(name: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", SIGNED)
-@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b'{"type":' + b"9" * 5000 + b"}", b"\xff", b""])
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"\xff", b""])
 def test_a_hostile_body_is_malformed(name: str, body: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         read(name, SIGNED[name](body))

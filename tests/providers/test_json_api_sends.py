@@ -147,6 +147,11 @@ def test_how_long_a_key_counts_is_what_the_provider_promises() -> None:
     assert [name for name in NAMES if not provider(name).capabilities({}).metadata] == ["usesend"]
 
 
+def test_an_empty_part_which_usesend_refuses_does_not_travel() -> None:
+    assert "text" not in requested("usesend", text="", html="<p>Hi</p>")[2]
+    assert "html" not in requested("usesend", html="")[2]
+
+
 def test_sparkpost_does_not_read_the_content_as_its_template() -> None:
     assert requested("sparkpost")[2]["options"]["perform_substitutions"] is False
 
@@ -311,6 +316,14 @@ def mailjet_error(status: object) -> Any:
 JUDGED: list[tuple[str, int, Any, str, str | None, str | None]] = [
     ("usesend", 400, {"error": {"code": "BAD_REQUEST", "message": "no"}}, "rejected", "message", "BAD_REQUEST"),
     ("usesend", 403, {"error": {"code": "FORBIDDEN", "message": "no"}}, "rejected", "account", "FORBIDDEN"),
+    *[
+        ("usesend", 400, {"error": {"code": "BAD_REQUEST", "message": words}}, "rejected", "account", "BAD_REQUEST")
+        for words in (
+            "Domain: shop.example of from email is wrong. Use the domain verified by useSend",
+            "Domain: shop.example is not verified",
+            "Domain is not verified",
+        )
+    ],
     ("usesend", 409, {"error": {"code": "NOT_UNIQUE", "message": "odd"}}, "ambiguous", None, "NOT_UNIQUE"),
     ("usesend", 409, {"error": {"message": "it is in progress"}}, "ambiguous", None, None),
     ("postal", 200, postal_error("InvalidServerAPIKey"), "rejected", "account", "InvalidServerAPIKey"),
@@ -373,6 +386,14 @@ def test_an_answer_is_judged_by_its_table(
         return
     assert isinstance(outcome, Rejected)
     assert (outcome.retryable, outcome.scope) == (verdict == "retryable", scope)
+
+
+def test_brevo_says_in_a_header_of_its_own_when_its_limit_ends() -> None:
+    told = {"status": 429, "body": {"code": "too_many_requests"}, "headers": {"x-sib-ratelimit-reset": "42"}}
+    for headers, seconds in (({}, 42.0), ({"retry-after": "7"}, 7.0), ({"x-sib-ratelimit-reset": "soon"}, None)):
+        outcome = classify("brevo", {**told, "headers": told["headers"] | headers})
+        assert isinstance(outcome, Rejected)
+        assert (outcome.retryable, outcome.retry_after_seconds) == (True, seconds)
 
 
 def test_a_refusal_that_came_with_an_id_keeps_it() -> None:

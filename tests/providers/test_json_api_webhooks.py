@@ -25,6 +25,7 @@ from tests.providers.json_apis import (
     as_form,
     as_json,
     basic_headers,
+    is_storable,
     mandrill_headers,
     public_key,
     rsa_signature,
@@ -117,7 +118,7 @@ def test_mandrill_signs_the_address_that_stands_at_mandrill_and_every_field_in_o
     headers = api.signing(form, SECRET)
     assert len(read_webhook("mandrill", headers, form, elsewhere, NOW, url="http://inside:8000").events) == 1
     more = b"z=2&" + form + b"&a="
-    content = f"amandrill_events{json.dumps([api.event])}z2"
+    content = f"amandrill_events{json.dumps([api.event])}z2".encode()
     assert len(read_webhook("mandrill", mandrill_headers(more, SECRET, content=content), more, elsewhere, NOW).events)
 
 
@@ -242,12 +243,6 @@ def test_a_known_event_is_never_lost_however_odd_the_rest_of_it_is(changes: list
         told = one_event(api.name, event)
         assert told.event_type is known.event_type
         assert is_storable(told)
-
-
-def is_storable(told: ProviderEvent) -> bool:
-    """Whether a database can hold what was read."""
-    texts = (told.event_id, told.send_id, told.reason, told.recipient, told.url, told.provider_message_id)
-    return all("\0" not in text and text.encode() for text in texts if text is not None) and bool(told.event_id)
 
 
 @given(name=st.text(min_size=1, max_size=12) | st.sampled_from(["\0", "\ud800", "a\0b"]))
@@ -411,6 +406,14 @@ def test_a_mailjet_id_keeps_all_its_digits() -> None:
     assert one_event("mailjet", BY_NAME["mailjet"].event).provider_message_id == "1152921534432109876"
 
 
+def test_a_mailjet_event_of_a_group_that_gives_its_id_as_text_alone_keeps_it() -> None:
+    """The documented sample of grouped events has ``mj_message_id`` and no ``MessageID``."""
+    event = {key: value for key, value in BY_NAME["mailjet"].event.items() if key != "MessageID"}
+    told = one_event("mailjet", {**event, "mj_message_id": "1152921534432109876"})
+    assert told.provider_message_id == "1152921534432109876"
+    assert told.event_id == BY_NAME["mailjet"].event_id
+
+
 def test_a_mailjet_event_without_payload_is_known_by_its_custom_id() -> None:
     event = {**BY_NAME["mailjet"].event, "Payload": "", "CustomID": "ours"}
     assert one_event("mailjet", event).send_id == "ours"
@@ -446,6 +449,17 @@ def test_a_mandrill_batch_passes_over_lists_and_inbound_mail() -> None:
 def test_a_mandrill_event_has_its_meaning(word: str, event_type: str, bounce_class: str | None) -> None:
     told = one_event("mandrill", {**BY_NAME["mandrill"].event, "event": word})
     assert (told.event_type, told.bounce_class) == (event_type, bounce_class)
+
+
+def test_mailtrap_writes_a_list_or_one_event_a_line() -> None:
+    """The two formats that a webhook can be given at Mailtrap: JSON, and JSON Lines."""
+    api, events = BY_NAME["mailtrap"], sample("mailtrap", "webhook_batch.json")["body"]["events"]
+    for end in (b"", b"\n", b"\r\n"):
+        lines = b"\n".join(map(as_json, events)) + end
+        assert api.read(lines).events == api.read(as_json({"events": events})).events
+    assert len(api.read(as_json(events[0])).events) == 1, "a single event is one line"
+    broken = api.read(b"\n".join([as_json(events[0]), b'{"event":', as_json(events[1])]))
+    assert (len(broken.events), len(broken.unreadable)) == (2, 1)
 
 
 def test_what_a_database_cannot_hold_is_replaced() -> None:

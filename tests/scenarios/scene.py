@@ -32,7 +32,7 @@ from dashboard.ledger.trace import Trace, read_trace
 from dashboard.settings import Settings
 from dashboard.simulator import Simulator
 from dashboard.simulator.config import Webhooks
-from dashboard.simulator.events import signed_headers
+from dashboard.simulator.resend import signed_headers
 from dashboard.web import create_app
 from dashboard.worker.process import LOOPS, Worker
 from tests.crew import HOUR, until, violations

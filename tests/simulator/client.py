@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
@@ -109,6 +110,20 @@ class Receiver:
     def wait_for(self, count: int, timeout: float = 10) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: len(self.arrivals) >= count, timeout)
+
+
+@contextmanager
+def listening(receiver: Receiver) -> Iterator[Receiver]:
+    """The receiver at an address of its own until the block ends."""
+    server = endpoint(receiver)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def endpoint(receiver: Receiver) -> ThreadingHTTPServer:

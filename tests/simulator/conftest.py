@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from dashboard.simulator import Config, Simulator
-from tests.simulator.client import Receiver, endpoint
+from tests.simulator.client import Receiver, listening
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    server = endpoint(receiver)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(Receiver()) as receiver:
+        yield receiver
 
 
 @pytest.fixture

@@ -102,11 +102,11 @@ def test_the_mailbox_lists_what_was_accepted_and_escapes_it(start: Start) -> Non
     assert "unsafe" not in policy
     assert "ada@example.test" in page.text
     assert "send-1" in page.text
-    message = client.call("GET", f"/messages/{sim.books[0].message_id}").text
+    message = client.call("GET", f"/_mailbox/{sim.books[0].message_id}").text
     for text in (page.text, message):
         assert hostile not in text
         assert "&lt;script&gt;" in text
-    assert client.call("GET", "/messages/unknown").status == 404
+    assert client.call("GET", "/_mailbox/unknown").status == 404
 
 
 HOSTILE = ("\ud800", "\x00", "=?utf-8?b?!?=", "\u202egnp.exe", "'; drop table books; --", "\N{PILE OF POO}" * 50)
@@ -127,7 +127,7 @@ def test_hostile_text_in_every_field_breaks_neither_books_nor_pages(start: Start
     assert len(rows) == 2 * len(HOSTILE)
     assert client.call("GET", "/").status == 200
     for row in rows:
-        assert client.call("GET", f"/messages/{row['message_id']}").status == 200
+        assert client.call("GET", f"/_mailbox/{row['message_id']}").status == 200
     assert len((tmp_path / "books.jsonl").read_text().splitlines()) == len(rows)
 
 
@@ -148,7 +148,7 @@ def test_shares_that_make_no_sense_are_refused() -> None:
     for change in ({"http": {"slow": -0.1}}, {"fates": {"bounce": 0.6, "quiet": 0.6}}, {"smtp": {"slow": True}}):
         with pytest.raises(ValueError, match=r"share|must be"):
             Config().changed(change)
-    for change in ({"webhooks": {"url": "ftp://x"}}, {"webhooks": {"secret": "plain"}}, {"webhooks": 5}):
+    for change in ({"webhooks": {"url": "ftp://x"}}, {"webhooks": 5}):
         with pytest.raises(ValueError, match="webhook"):
             Config().changed(change)
 
@@ -218,6 +218,18 @@ def test_a_file_of_settings_counts_where_no_option_is_given(launch: Callable[...
     assert client.call("GET", "/_control/books").json["summary"]["messages"] == 2, "the file goes before the default"
 
 
+def test_it_speaks_the_api_of_the_provider_that_is_asked_for(launch: Callable[..., Any], tmp_path: Path) -> None:
+    file = _faults(tmp_path, {"error": "maintenance", "webhooks": {"secret": "hook:password"}})
+    _, where = launch("--provider", "postmark", "--faults", file)
+    client = Client(At(where))
+    assert client.call("POST", "/email", {}).json["ErrorCode"] == 10, "no server token"
+    email = {"From": "a@example.test", "To": "b@example.test", "TextBody": "Hi"}
+    refused = client.call("POST", "/email", email, headers={"x-postmark-server-token": "t"})
+    assert (refused.status, refused.json["ErrorCode"]) == (503, 100)
+    assert client.call("GET", "/_control/webhook-secret").json == {"secret": "hook:password"}
+    assert client.call("POST", "/_control/config", {"error": "of another provider"}).status == 400
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_politely_and_says_nothing_about_addresses(launch: Callable[..., Any], number: signal.Signals) -> None:
     process, where = launch("--faults", "light", "--provider-keys", "ignored")
@@ -235,6 +247,7 @@ def test_it_stops_politely_and_says_nothing_about_addresses(launch: Callable[...
         (["--faults", "nowhere.json"], "nowhere.json"),
         (["--webhook-secret", "plain"], "whsec_"),
         (["--provider-keys", "maybe"], "honoured"),
+        (["--provider", "nobody"], "sendgrid"),
     ],
 )
 def test_a_wrong_option_is_told_in_one_line(options: list[str], word: str) -> None:

@@ -72,7 +72,7 @@ def test_pipelined_commands_get_their_replies_in_order_and_dots_are_unstuffed(st
         sock.sendall(b"Subject: x\r\n\r\n..\r\n..two\r\n.\r\nQUIT\r\n")
         assert [replies.readline()[:3] for _ in range(2)] == [b"250", b"221"]
     assert [row.recipient for row in sim.books] == ["b@example.test"]
-    page = Client(sim).call("GET", f"/messages/{sim.books[0].message_id}").text
+    page = Client(sim).call("GET", f"/_mailbox/{sim.books[0].message_id}").text
     assert "<pre>.\r\n.two" in page
 
 

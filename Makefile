@@ -9,7 +9,8 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 BIN := .venv/bin
 PORT := 8000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4
+# Tests of one group go to one process: what they share, such as a large ledger, is made once.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 
 # Stamps are named after what they stand for, so that a changed lock, or a moved checkout, is a new stamp.
 sum = $(shell (cat $(1); echo $(CURDIR)) | cksum | cut -d' ' -f1)
@@ -63,6 +64,7 @@ soak: setup
 bench: setup
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.verify
+	@$(BIN)/python -m bench.finding
 
 # Only hashes and versions: where a package is fetched from is each machine's own business.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 \

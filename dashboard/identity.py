@@ -16,6 +16,8 @@ import rfc8785
 MAX_KEY = 255
 _KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _ADDRESS_INSIDE = re.compile(r"[^\s@:]+@[^\s@:]+\.[^\s@:]+")
+_ADDRESS_ANYWHERE = re.compile(r"""[^\s"'<>(),;:=]+@[^\s"'<>(),;:]+""")
+_ANSWERED = re.compile(r"(?:(?:re|aw|sv|tr|fw|fwd|wg)\s*:\s*)+", re.IGNORECASE)
 _ADDRESS = re.compile(r"[^\s@<>\"(),:;\\\[\]]+@[^\s@<>\"(),:;\\\[\]]+")
 
 
@@ -35,14 +37,9 @@ def check_key(key: object) -> str:
         raise BadKey(f"the key has {len(key)} characters; at most {MAX_KEY} are allowed: shorten or hash its parts")
     if not _KEY.fullmatch(key):
         raise BadKey("a key is made of printable ASCII characters, without spaces at its ends")
-    if holds_address(key):
+    if "@" in key and _ADDRESS_INSIDE.search(key):
         raise BadKey("the key contains an email address: use the recipient's id instead, keys are kept for ever")
     return key
-
-
-def holds_address(text: str) -> bool:
-    """True where an email address stands in what is kept, and shown, for ever."""
-    return "@" in text and _ADDRESS_INSIDE.search(text) is not None
 
 
 def send_id(workspace_id: UUID, mailstream: str, key: str) -> UUID:
@@ -135,3 +132,26 @@ def masked(address: str) -> str:
     """An address as people see it who may not see it: ``a•••@example.com``."""
     local, at, domain = address.rpartition("@")
     return f"{local[:1]}•••{at}{domain}" if at else "•••"
+
+
+def discreet(text: str) -> str:
+    """A text of somebody else with every address in it masked, however it is written."""
+    return _ADDRESS_ANYWHERE.sub(lambda found: masked(found[0]), text) if "@" in text else text
+
+
+def holds_address(text: str) -> bool:
+    """Whether something in it looks like an address."""
+    return "@" in text and _ADDRESS_ANYWHERE.search(text) is not None
+
+
+def normal_subject(subject: str) -> str:
+    """The form by which subjects are compared: without what answering put in front, case, or runs of spaces."""
+    plain = " ".join(subject.split()) if subject.isascii() else " ".join(unicodedata.normalize("NFC", subject).split())
+    answered = _ANSWERED.match(plain)
+    return (plain[answered.end() :] if answered else plain).casefold()
+
+
+def subject_lookup(workspace_id: UUID, subject: str, key: bytes) -> bytes:
+    """Keyed BLAKE2b of the normal subject within a workspace, 8 bytes: finds a subject, never gives one back."""
+    text = normal_subject(subject).encode(errors="replace")
+    return hashlib.blake2b(workspace_id.bytes + text, key=key, digest_size=8, person=b"sendonce-subj").digest()

@@ -1,5 +1,5 @@
-"""Draws ``life-of-a-send.md`` from the table of moves, and the tables of ``providers.md`` from what the adapters say of
-themselves: ``python -m docs.draw``. A test compares them."""
+"""Draws ``life-of-a-send.md`` from the table of moves, and the tables of ``providers.md`` and ``complaints.md`` from
+what the adapters and the causes say of themselves: ``python -m docs.draw``. A test compares them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
+from dashboard.insight.case import Complaint
+from dashboard.insight.complaints import CAUSES, not_looked_into
 from dashboard.lifecycle import MOVES, OPEN_STATES, SETTLED_STATES, Move, State
 from dashboard.providers import PROVIDERS, provider
 from dashboard.providers.base import Provider, Setting
 
+COMPLAINTS_FILE = Path(__file__).with_name("complaints.md")
 PROVIDERS_FILE = Path(__file__).with_name("providers.md")
 DRAWN = re.compile(r"(<!-- drawn: (?P<what>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FILE = Path(__file__).with_name("life-of-a-send.md")
@@ -146,6 +149,36 @@ def _setting(one: Setting) -> str:
     return f"| `{one.name}` | {said} | {one.help.replace('|', chr(92) + '|')} |"
 
 
+# ── complaints.md ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complaints_page(text: str) -> str:
+    """The page with the causes of each complaint drawn again, and those that are not looked into yet."""
+
+    def draw(found: re.Match[str]) -> str:
+        kind, _, name = found["what"].partition(" ")
+        complaint = Complaint(name)
+        return f"{found[1]}{causes_table(complaint) if kind == 'causes' else open_list(complaint)}{found[3]}"
+
+    return DRAWN.sub(draw, text)
+
+
+def causes_table(complaint: Complaint) -> str:
+    """The causes in the order in which they are asked."""
+    lines = ["| | cause | |", "|---|---|---|"]
+    for number, cause in enumerate(CAUSES[complaint], start=1):
+        said = (cause.__doc__ or "").strip().splitlines()[0].replace("*", "")
+        lines.append(f"| {number} | {_words(cause.__name__)} | {said} |")
+    return "\n".join(lines) + "\n"
+
+
+def open_list(complaint: Complaint) -> str:
+    """What an answer does not rule out."""
+    lines = [f"- {one.what} (rests on: {one.rests_on})" for one in not_looked_into(complaint)]
+    return "\n".join(lines or ["Nothing."]) + "\n"
+
+
 if __name__ == "__main__":
+    COMPLAINTS_FILE.write_text(complaints_page(COMPLAINTS_FILE.read_text()))
     FILE.write_text(page())
     PROVIDERS_FILE.write_text(providers_page(PROVIDERS_FILE.read_text()))

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 
 from dashboard.identity import send_id
 from dashboard.ledger.database import Connection
+from dashboard.ledger.notes import add_note
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Reason
 
@@ -288,6 +289,7 @@ class Factory:
         trigger: str = "evt_1",
         address: str | None = ADDRESS,
         content: str = "hello",
+        subject: str = "Your receipt",
         **columns: Any,
     ) -> UUID:
         """The ledger row and the message of a send, open unless ``columns`` say otherwise."""
@@ -315,7 +317,7 @@ class Factory:
         body = {
             "from": "shop@example.com",
             "reply_to": None,
-            "subject": "Your receipt",
+            "subject": subject,
             "text": content,
             "html": None,
             "headers": {},
@@ -325,8 +327,17 @@ class Factory:
             send_id=made,
             body=self.vault.encrypt(json.dumps(body).encode(), made.bytes),
             address=self.vault.encrypt(address.encode(), made.bytes) if address else None,
+            subject_lookup=self.vault.subject_lookup(self.workspace, subject),
+            subject_at=(values | columns)["recorded_at"],
         )
         return made
+
+    def note(self, send: UUID, text: str = "", *, ticket: str = "") -> int:
+        """What the person kept with a send."""
+        return add_note(
+            self.connection, self.vault, workspace_id=self.workspace, send_id=send, user_id=self.person,
+            ticket=ticket, text=text,
+        )  # fmt: skip
 
     def settled(self, state: str, reason: str, *, settled: float, attempts: int = 0, **send: Any) -> UUID:
         """A send that has come to its end."""

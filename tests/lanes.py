@@ -40,6 +40,7 @@ def a_lane(
     threads: int | None = None,
     windows: Windows | None = None,
     vault: Vault | None = None,
+    backoff: Backoff | None = None,
 ) -> Iterator[Lane]:
     """A lane of a worker of its own; the test calls ``go_round``. ``vault``: the keys that it has, if not all."""
     database = Database(place.database.url, pool_size=3)
@@ -49,7 +50,8 @@ def a_lane(
     pool = Pool(threads or places, name="submit")
     yield Lane(
         database, worker, submitter, pool, places=places, set_size=places, lease=timedelta(minutes=1),
-        windows=windows or Windows(), backoff=Backoff(timedelta(microseconds=1)), breaker=timedelta(seconds=1),
+        windows=windows or Windows(), backoff=backoff or Backoff(timedelta(microseconds=1)),
+        breaker=timedelta(seconds=1),
         poll=0.01, wake=threading.Event(), stopping=threading.Event(), may_send=lambda: True, unsure=lambda: None,
         at_home=lambda connection: is_home(connection, "production"),
     )  # fmt: skip

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "web": ("dashboard.cli.web:web", "Serve the dashboard, the API and the webhooks."),
     "worker": ("dashboard.cli.worker:worker", "Relay, send and reconcile; any number may run."),
     "trace": ("dashboard.cli.trace:trace", "Tell what became of a send."),
+    "investigate": ("dashboard.cli.investigate:investigate", "Find out what a complaint comes from."),
     "verify": ("dashboard.cli.verify:verify", "Check the invariants on a live database."),
     "replay": ("dashboard.cli.replay:replay", "Send again what failed, under its own key."),
     "cancel": ("dashboard.cli.cancel:cancel", "Cancel sends that nobody wants any more."),

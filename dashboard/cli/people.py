@@ -33,10 +33,24 @@ def user() -> None:
     show_default=True,
     help="support investigates; operator also decides held sends; admin also reads the audit log.",
 )
+@click.option("--reveal/--no-reveal", default=None, help="May see whole addresses, each time on record. Default: yes.")
+@click.option(
+    "--messages/--no-messages",
+    default=None,
+    help="May read what recipients got, each time on record. Operators and admins always may; support: no.",
+)
 @workspace_option
 @password_option
-def add_user(login: str, name: str, role: str, workspace: str, password_stdin: bool) -> None:
-    """Add a person, or give one that exists a role in (another) workspace."""
+def add_user(
+    login: str,
+    name: str,
+    role: str,
+    reveal: bool | None,
+    messages: bool | None,
+    workspace: str,
+    password_stdin: bool,
+) -> None:
+    """Add a person, or give one that exists a role and rights in (another) workspace."""
     with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
         person = access.find_person(connection, login)
@@ -46,8 +60,12 @@ def add_user(login: str, name: str, role: str, workspace: str, password_stdin: b
             audit.record(connection, audit.Action.ADD_USER, workspace_id=workspace_id, subject=login)
         else:
             user_id = person.id
-        access.put_role(connection, user_id=user_id, workspace_id=workspace_id, role=Role(role))
-        audit.record(connection, audit.Action.SET_ROLE, workspace_id=workspace_id, subject=login, detail={"role": role})
+        access.put_role(
+            connection, user_id=user_id, workspace_id=workspace_id, role=Role(role), reveal=reveal, messages=messages
+        )
+        told = {"role": role, "reveal": reveal, "messages": messages}
+        detail = {right: given for right, given in told.items() if given is not None}
+        audit.record(connection, audit.Action.SET_ROLE, workspace_id=workspace_id, subject=login, detail=detail)
     click.echo(f"{login} is {role} in {workspace}.")
 
 
@@ -57,7 +75,7 @@ def list_users() -> None:
     with ledger() as connection:
         people = access.list_people(connection)
     for person in people:
-        roles = ", ".join(f"{one.role} in {one.workspace}" for one in person.memberships) or "no role"
+        roles = ", ".join(f"{one.role} in {one.workspace}{_rights(one)}" for one in person.memberships) or "no role"
         click.echo(f"{person.login}\t{person.name}\t{'disabled' if person.disabled_at else roles}")
 
 
@@ -123,6 +141,12 @@ def revoke_token(token_id: UUID, workspace: str) -> None:
             raise Mistake(f"{workspace} has no token {token_id} that is still good; see: sendonce token list")
         audit.record(connection, audit.Action.REVOKE_TOKEN, workspace_id=workspace_id, subject=token_id)
     click.echo("Revoked.")
+
+
+def _rights(membership: access.Membership) -> str:
+    """What differs from what the role has anyway."""
+    with_messages = membership.messages and not access.includes(membership.role, Role.OPERATOR)
+    return " reading messages" * with_messages + " without revealing addresses" * (not membership.reveal)
 
 
 def _password(from_stdin: bool) -> str:

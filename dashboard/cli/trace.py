@@ -10,11 +10,13 @@ import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.options import example, json_option, workspace_option
-from dashboard.insight.timeline import Entry, timeline
+from dashboard.insight.folding import Entry, silences
+from dashboard.insight.timeline import exact, timeline
 from dashboard.insight.verdict import verdict
+from dashboard.insight.wording import span
 from dashboard.ledger.access import Refused, find_workspace
 from dashboard.ledger.database import Connection, Database, database_now
-from dashboard.ledger.search import Hit, exact_hit, search
+from dashboard.ledger.search import Hit, exact_hit, search, search_close
 from dashboard.ledger.trace import Trace, read_trace
 from dashboard.ledger.vault import Vault
 from dashboard.settings import read_settings
@@ -27,8 +29,9 @@ from dashboard.settings import read_settings
 def trace(anything: str, workspace: str, as_json: bool) -> int:
     """Tell what became of a send.
 
-    ANYTHING is an address, a recipient id, a trigger id, a key or the start of one, a send id, a Message-ID, or the id
-    of a provider's message or event. Several sends are listed. Nothing found: exit code 1.
+    ANYTHING is an address, a recipient id, a trigger id or the number in one, a key or the start of one, a send id, a
+    Message-ID, an exact subject, a ticket's number, or the id of a provider's message or event. Several sends are
+    listed. Nothing found: exit code 1, and what is close to it is listed.
     """
     settings = read_settings(os.environ)
     database = Database(settings.database_url, pool_size=1, application_name="sendonce trace")
@@ -49,7 +52,9 @@ def _tell(connection: Connection, vault: Vault, workspace: str, anything: str, a
     if found is not None:
         click.echo(_json(timeline(found)) if as_json else _text(found, database_now(connection)))
         return 0
-    click.echo(json.dumps([_listed(hit) for hit in hits], indent=2) if as_json else _list(hits))
+    close = [] if hits else search_close(connection, vault, workspace_id, anything)
+    listed = [_listed(hit) for hit in hits or close]
+    click.echo(json.dumps(listed, indent=2) if as_json else _list(hits, close))
     return 0 if hits else 1
 
 
@@ -57,15 +62,21 @@ def _text(found: Trace, now: datetime) -> str:
     judged = verdict(found, now)
     lines = [judged.sentence, f"{judged.sureness.replace('_', ' ')} · {judged.next}", ""]
     lines += [f"{found.send.mailstream} · {found.send.key}", f"send {found.send.id}, {found.state}", ""]
-    lines += [_line(entry) for entry in timeline(found)]
-    hidden = found.more.duplicates + found.more.moves + found.more.events
-    return "\n".join(lines + [f"{hidden} later rows are not shown."] * bool(hidden))
+    entries = timeline(found)
+    *before, after = silences(entries, now)
+    for entry, silence in zip(entries, before, strict=True):
+        lines += [f"{'':<22}{span(silence)} of silence"] if silence else []
+        lines.append(_line(entry))
+    lines += [f"{'':<22}{span(after)} without anything, until now"] if after else []
+    return "\n".join(lines)
 
 
 def _line(entry: Entry) -> str:
     mark = "!" if entry.trouble else " "
     times = f" ×{entry.count}" if entry.count > 1 else ""
-    about = " · ".join(filter(None, (entry.who, entry.detail)))
+    until = f"the last at {entry.until:%Y-%m-%d %H:%M:%S}" if entry.until else ""
+    phases = ", ".join(f"{phase.name} {exact(phase.length)}" for phase in entry.phases)
+    about = " · ".join(filter(None, (entry.who, entry.detail, until, phases if len(entry.phases) > 1 else "")))
     return f"{entry.at:%Y-%m-%d %H:%M:%S} {mark} {entry.lane:<9} {entry.what}{times}" + (f" · {about}" if about else "")
 
 
@@ -76,10 +87,12 @@ def _json(entries: list[Entry]) -> str:
     )
 
 
-def _list(hits: list[Hit]) -> str:
-    if not hits:
+def _list(hits: list[Hit], close: list[Hit]) -> str:
+    if not hits and not close:
         return "Nothing is known by that. Try an address, an order id, a key, or an id of the provider's."
-    lines = [f"{len(hits)} sends match; trace one of them by its id:"]
+    many = f"{len(hits)} sends match; trace one of them by its id:"
+    lines = [many if hits else "Nothing is called exactly that. Close to it:"]
+    hits = hits or close
     return "\n".join(
         lines + [f"{h.send_id}  {h.state:<10} {h.recorded_at:%Y-%m-%d %H:%M}  {h.key}  ({h.reading})" for h in hits]
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example
-from dashboard.ledger import access, audit
+from dashboard.cli.options import example, workspace_option
+from dashboard.ledger import access, audit, notes
 
 
 @click.group(epilog=example("sendonce workspace add default --title 'Lovelace & Co.'"))
@@ -31,3 +31,20 @@ def list_workspaces() -> None:
     with ledger() as connection:
         for name, title in access.list_workspaces(connection):
             click.echo(f"{name}\t{title}")
+
+
+@workspace.command(
+    "set", epilog=example("sendonce workspace set --ticket-url 'https://desk.example.com/tickets/{ticket}'")
+)
+@click.option("--ticket-url", required=True, help="Where a ticket is, with {ticket} for its number; empty: nowhere.")
+@workspace_option
+def set_workspace(ticket_url: str, workspace: str) -> None:
+    """Tell where the tickets are whose numbers agents keep with sends: they become links."""
+    with ledger() as connection:
+        workspace_id = access.find_workspace(connection, workspace)
+        notes.set_ticket_url(connection, workspace_id, ticket_url or None)
+        audit.record(
+            connection, audit.Action.SET_WORKSPACE, workspace_id=workspace_id, subject=workspace,
+            detail={"ticket_url": ticket_url},
+        )  # fmt: skip
+    click.echo(f"Tickets of {workspace} are at {ticket_url}." if ticket_url else "Tickets are no links any more.")

@@ -14,6 +14,7 @@ from dashboard.insight.judging import (
     events_of,
     last_move,
     move_proof,
+    one_of_several,
     proving_events,
 )
 from dashboard.insight.wording import at, because, listed, provider, quoted, reference, span, upper_first
@@ -168,6 +169,8 @@ def _accepted(trace: Trace, now: datetime) -> str:
         name = provider(attempt.provider)
         if attempt.doubted_at is None and attempt.finished_at is not None:
             return f"Accepted by {name} once, {at(attempt.finished_at, now)}"
+        if one_of_several(trace):
+            return f"Accepted by {name} once, by one of several calls under one key: {_how_proved(trace, now)}"
         call = f"the call {at(attempt.started_at, now)} got no answer"
         return f"Accepted by {name} once: {call}, but {_how_proved(trace, now)}"
     return f"Accepted by {account_name(trace)} once, as {_how_proved(trace, now)}"

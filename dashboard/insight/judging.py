@@ -72,6 +72,21 @@ def proving_events(trace: Trace) -> list[Event]:
     return [event for event in trace.events if event.event_type in PROVES_ACCEPTANCE]
 
 
+def recognised(trace: Trace) -> bool:
+    """Whether all attempts went under one key while the provider remembered it."""
+    window = trace.account.key_window if trace.account else None
+    keys = {attempt.idempotency_key for attempt in trace.attempts}
+    if window is None or len(keys) != 1 or None in keys:
+        return False
+    return trace.attempts[-1].submit_deadline - trace.attempts[0].started_at <= window
+
+
+def one_of_several(trace: Trace) -> bool:
+    """Whether events prove that one of several calls under one key was taken, and nobody here knows which."""
+    calls = len(trace.accepted_attempts) + len(unanswered(trace))
+    return calls > 1 and recognised(trace) and bool(proving_events(trace))
+
+
 def account_name(trace: Trace) -> str:
     """The provider of the send as a sentence names it."""
     names = [a.provider for a in trace.accepted_attempts or trace.attempts[-1:]]

@@ -6,68 +6,56 @@ its facts; everything else from the rows that were written when it happened. Not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
+from dashboard.identity import discreet
+from dashboard.insight.clocks import placed_at, skew_of
+from dashboard.insight.folding import Entry, Lane, Phase, folded, in_order
 from dashboard.insight.wording import because, how_it_failed, listed, provider, reference, span
 from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Trace
 from dashboard.lifecycle import AttemptStatus, By, Decision, EventType, Reason, Verdict
 
 
-class Lane(StrEnum):
-    """Where on the way something happened. Of two things at one moment, the one in the earlier lane comes first."""
-
-    TRIGGER = "trigger"
-    DELIVERY = "delivery"
-    CLAIM = "claim"
-    ATTEMPT = "attempt"
-    EVENT = "event"
-    RECONCILE = "reconcile"
-    PERSON = "person"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One mark on the timeline.
-
-    ``what`` is a short sentence, ``who`` made it (a worker, provider, person), ``detail`` says more or is empty,
-    ``evidence`` names the row that proves it (``attempt 1``, ``event 17``), ``count`` how many alike are folded.
-    """
-
-    at: datetime
-    lane: Lane
-    what: str
-    who: str = ""
-    detail: str = ""
-    evidence: str = ""
-    trouble: bool = False
-    count: int = 1
-    until: datetime | None = None  # the time of the last one, where several are folded
-
-
 def timeline(trace: Trace) -> list[Entry]:
-    """The entries of a trace, oldest first."""
-    order = list(Lane)
+    """The entries of a trace, oldest first. No text in it holds an address, whoever wrote it."""
     found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_cancels(trace), *_late_facts(trace)]
-    found += [_duplicate(trace, duplicate) for duplicate in trace.duplicates]
+    found += _left_out(trace)
     found += [entry for attempt in trace.attempts for entry in _attempt(trace, attempt)]
-    found += [_move(trace, move) for move in trace.moves if not _told_otherwise(trace, move)]
-    found += [_event(trace, event) for event in trace.events]
-    return _folded(sorted(found, key=lambda entry: (entry.at, order.index(entry.lane))))
+    return folded(in_order(_discreet(entry) for entry in [*found, *_of_rows(trace)]))
 
 
-def _folded(entries: Iterable[Entry]) -> list[Entry]:
-    """Neighbours that say the same become one, with their count."""
-    folded: list[Entry] = []
-    for entry in entries:
-        last = folded[-1] if folded else None
-        if last and (last.lane, last.what, last.who, last.detail) == (entry.lane, entry.what, entry.who, entry.detail):
-            folded[-1] = replace(last, count=last.count + entry.count, until=entry.until or entry.at)
-        else:
-            folded.append(entry)
-    return folded
+def single_entries(trace: Trace) -> list[Entry]:
+    """Only what its duplicates, moves and events tell, nothing folded: for lists of these rows."""
+    return in_order(map(_discreet, _of_rows(trace)))
+
+
+def _of_rows(trace: Trace) -> Iterator[Entry]:
+    yield from (_duplicate(trace, duplicate) for duplicate in trace.duplicates)
+    yield from (_move(trace, move) for move in trace.moves if not _told_otherwise(trace, move))
+    yield from (_event(trace, event) for event in trace.events)
+
+
+def _discreet(entry: Entry) -> Entry:
+    if "@" not in entry.who + entry.detail:
+        return entry
+    return replace(entry, who=discreet(entry.who), detail=discreet(entry.detail))
+
+
+def _left_out(trace: Trace) -> Iterator[Entry]:
+    """Of what there is very much of, only the oldest and the newest rows are read: what lies between is one entry."""
+    for lane, left_out, word, times in (
+        (Lane.DELIVERY, trace.more.duplicates, "deliveries", [duplicate.at for duplicate in trace.duplicates]),
+        (Lane.RECONCILE, trace.more.moves, "moves", [move.at for move in trace.moves]),
+        (Lane.EVENT, trace.more.events, "events", [event.occurred_at for event in trace.events]),
+    ):
+        if left_out and len(times) > 1:
+            before, after = times[len(times) // 2 - 1 : len(times) // 2 + 1]
+            yield Entry(
+                at=before, until=after, lane=lane, what=f"{left_out:,} more {word} from then on", left_out=word,
+                placed_at=before + timedelta(microseconds=1),
+            )  # fmt: skip
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,6 +97,7 @@ def _duplicate(trace: Trace, duplicate: Duplicate) -> Entry:
         detail="; ".join(filter(None, (_way(duplicate.source), worker, difference))),
         evidence=reference(duplicate),
         trouble=duplicate.verdict == Verdict.MISMATCH,
+        again=True,
     )
 
 
@@ -143,20 +132,35 @@ def _attempt(trace: Trace, attempt: Attempt) -> Iterator[Entry]:
         yield Entry(
             at=attempt.doubted_at, lane=Lane.ATTEMPT, what=f"{which}: no answer, it may have been taken", who=name,
             detail=_words(how_it_failed(attempt), attempt.phase, attempt.reason), evidence=reference(attempt),
-            trouble=True,
+            trouble=True, phases=_phases(attempt, attempt.doubted_at),
         )  # fmt: skip
     if attempt.finished_at is None or attempt.status == AttemptStatus.AMBIGUOUS:
         return
     yield _outcome(attempt, which, name)
 
 
-def _duration(ms: int) -> str:
-    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+def _phases(attempt: Attempt, ended_at: datetime) -> tuple[Phase, ...]:
+    """What the time between its claim and its end went into; the call itself is timed by the worker's own clock."""
+    call = timedelta(milliseconds=attempt.duration_ms) if attempt.duration_ms is not None else None
+    took = ended_at - attempt.started_at
+    phases = [
+        Phase("from claim to start", attempt.started_at - attempt.claimed_at),
+        Phase("the call", took if call is None else call),
+        Phase("until its outcome was stored", took - call if call is not None else timedelta(0)),
+    ]
+    return tuple(phase for phase in phases if phase.length > timedelta(0))
+
+
+def exact(length: timedelta) -> str:
+    """A short length of time to the millisecond, a longer one as others are told."""
+    ms = round(length.total_seconds() * 1000)
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s" if ms < 120_000 else span(length)
 
 
 def _outcome(attempt: Attempt, which: str, name: str) -> Entry:
     assert attempt.finished_at is not None
-    latency = f"after {_duration(attempt.duration_ms)}" if attempt.duration_ms is not None else ""
+    ms = attempt.duration_ms
+    latency = f"after {exact(timedelta(milliseconds=ms))}" if ms is not None else ""
     told = f"told by {_TELLERS[By(attempt.settled_by)]}" if attempt.doubted_at and attempt.settled_by else ""
     match AttemptStatus(attempt.status):
         case AttemptStatus.ACCEPTED if attempt.settled_by == By.PERSON:
@@ -173,6 +177,7 @@ def _outcome(attempt: Attempt, which: str, name: str) -> Entry:
     return Entry(
         at=attempt.finished_at, lane=Lane.ATTEMPT, what=f"{which}: {what}", who=name, detail=detail,
         evidence=reference(attempt), trouble=trouble,
+        phases=() if attempt.doubted_at else _phases(attempt, attempt.finished_at),
     )  # fmt: skip
 
 
@@ -215,6 +220,7 @@ _MAKERS: dict[str, str] = {
     By.SWEEP: "the sweep",
     By.SCHEDULE: "the schedule",
 }
+_AGAIN = {"give_back", "retry_later"}
 _TROUBLE = {"record", "doubt", "fail", "hold"}
 _LANES = {"give_back": Lane.CLAIM, "doubt": Lane.ATTEMPT, "retry_later": Lane.ATTEMPT, "fail": Lane.ATTEMPT}
 
@@ -232,6 +238,7 @@ def _move(trace: Trace, move: HistoricMove) -> Entry:
         ),
         evidence=reference(move),
         trouble=move.move in _TROUBLE,
+        again=move.move in _AGAIN,
     )
 
 
@@ -289,6 +296,9 @@ _EVENTS = {
     EventType.AUTO_REPLY: "An automatic reply came",
     EventType.UNKNOWN: "The provider told something that we do not know",
 }
+_AGAIN_EVENTS = {
+    EventType.DEFERRED, EventType.OPENED, EventType.CLICKED, EventType.AUTO_REPLY, EventType.UNKNOWN,
+}  # fmt: skip
 _TROUBLE_EVENTS = {
     EventType.DEFERRED, EventType.BOUNCED, EventType.REJECTED, EventType.FAILED, EventType.COMPLAINED,
     EventType.UNKNOWN,
@@ -300,6 +310,7 @@ def _event(trace: Trace, event: Event) -> Entry:
     machine = {True: "by a machine", False: "by a person", None: ""}[event.machine]
     opened = kind in (EventType.OPENED, EventType.CLICKED)
     delay = event.received_at - event.occurred_at
+    clocks = skew_of(trace, event)
     return Entry(
         at=event.occurred_at,
         lane=Lane.EVENT,
@@ -311,10 +322,14 @@ def _event(trace: Trace, event: Event) -> Entry:
             event.reason,
             "received before the answer to our own call" if _before_answer(trace, event) else "",
             f"received {span(delay)} later" if delay > timedelta(minutes=1) else "",
+            f"by the provider's clock {exact(clocks.behind)} before its attempt began" if clocks.behind else "",
+            f"by the provider's clock {exact(clocks.ahead)} after we received it" if clocks.ahead else "",
         ),
         evidence=reference(event),
         trouble=kind in _TROUBLE_EVENTS,
         count=1 + event.repeats + event.other_ids,
+        again=kind in _AGAIN_EVENTS,
+        placed_at=placed_at(trace, event),
     )
 
 

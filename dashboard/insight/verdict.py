@@ -11,14 +11,19 @@ from dashboard.insight.wording import reference
 from dashboard.ledger.trace import Trace
 from dashboard.lifecycle import Verdict as Met
 
-__all__ = ["Cause", "Sureness", "Verdict", "verdict"]
+__all__ = ["Cause", "Sureness", "Verdict", "judged", "verdict"]
 
 
 def verdict(trace: Trace, now: datetime) -> Verdict:
     """Judge a send by all that the ledger knows of it. Times in the sentence are in the zone of ``now``."""
-    judged = next(filter(None, (cause(trace, now) for cause in CAUSES)), None) or contradiction(trace, now)
+    found = judged(trace, now)
     later = [reference(duplicate) for duplicate in trace.duplicates[:3]]
-    return replace(judged, sentence=f"{judged.sentence}{_asked_again(trace)}.", proof=judged.proof + later)
+    return replace(found, sentence=f"{found.sentence}{_asked_again(trace)}.", proof=found.proof + later)
+
+
+def judged(trace: Trace, now: datetime) -> Verdict:
+    """The same as a part of another sentence: without its full stop, and without how often it was asked for."""
+    return next(filter(None, (cause(trace, now) for cause in CAUSES)), None) or contradiction(trace, now)
 
 
 def _asked_again(trace: Trace) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from dashboard.identity import discreet
 from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Hold
 from dashboard.lifecycle import AttemptStatus, Reason
 
@@ -122,7 +124,22 @@ def upper_first(text: str) -> str:
 
 def quoted(text: str | None) -> str:
     """What somebody else said, after a colon and in quotation marks; nothing where they said nothing."""
-    return f': "{text.strip().rstrip(".")}"' if text and text.strip() else ""
+    said = isolated((text or "").strip().rstrip("."))
+    return f': "{said}"' if said else ""
+
+
+_DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C))
+
+
+def isolated(text: str) -> str:
+    """Somebody else's words within a sentence: they neither turn its direction round nor break its line, and addresses
+    in them are masked.
+
+    What is written from right to left stands in an isolate of its own (UAX #9).
+    """
+    text = discreet(" ".join(text.translate(_DIRECTIONS).split()))
+    backwards = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+    return f"\u2068{text}\u2069" if backwards else text
 
 
 def how_it_failed(attempt: Attempt) -> str:

@@ -17,7 +17,7 @@ from uuid import UUID
 from argon2 import PasswordHasher
 
 from dashboard.ledger.database import Connection, run
-from dashboard.ledger.tables import Role
+from dashboard.ledger.tables import Right, Role
 
 MIN_PASSWORD, MAX_PASSWORD, MAX_LOGIN = 12, 1_000, 100
 
@@ -33,12 +33,22 @@ class Refused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A person's role in one workspace."""
+    """A person's role in one workspace, and what they may see of other people there."""
 
     workspace_id: UUID
     workspace: str
     title: str
     role: Role
+    reveal: bool = True
+    messages: bool = False
+
+    def has(self, right: Right) -> bool:
+        """True where this person has the right: operators and admins may read messages without being given it."""
+        match right:
+            case Right.REVEAL:
+                return self.reveal
+            case Right.MESSAGES:
+                return self.messages or includes(self.role, Role.OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +92,20 @@ def add_person(connection: Connection, *, login: str, name: str, password: str) 
     return UUID(str(row[0]))
 
 
-def put_role(connection: Connection, *, user_id: UUID, workspace_id: UUID, role: Role) -> None:
-    """Give a person a role in a workspace, in place of the one they had."""
-    run(connection, "put_role", user_id=user_id, workspace_id=workspace_id, role=role.value)
+def put_role(
+    connection: Connection,
+    *,
+    user_id: UUID,
+    workspace_id: UUID,
+    role: Role,
+    reveal: bool | None = None,
+    messages: bool | None = None,
+) -> None:
+    """Give a person a role in a workspace, in place of the one they had. A right that is None stays as it is."""
+    run(
+        connection, "put_role", user_id=user_id, workspace_id=workspace_id, role=role.value, reveal=reveal,
+        messages=messages,
+    )  # fmt: skip
 
 
 def set_password(connection: Connection, *, login: str, password: str) -> UUID:
@@ -192,7 +213,7 @@ def _people(connection: Connection, where: LiteralString, given: object) -> list
     rows = connection.execute(
         f"""
         select users.id, users.login, users.name, users.disabled_at,
-               workspaces.id, workspaces.name, workspaces.title, roles.role
+               workspaces.id, workspaces.name, workspaces.title, roles.role, roles.reveal, roles.messages
         from sendonce.users
         left join sendonce.roles on roles.user_id = users.id
         left join sendonce.workspaces on workspaces.id = roles.workspace_id
@@ -202,9 +223,9 @@ def _people(connection: Connection, where: LiteralString, given: object) -> list
         {"given": given},
     ).fetchall()
     people: dict[UUID, Person] = {}
-    for user_id, login, name, disabled_at, workspace_id, workspace, title, role in rows:
+    for user_id, login, name, disabled_at, workspace_id, workspace, title, role, *rights in rows:
         before = people[user_id].memberships if user_id in people else ()
-        now = (Membership(workspace_id, workspace, title, Role(role)),) if workspace_id else ()
+        now = (Membership(workspace_id, workspace, title, Role(role), *rights),) if workspace_id else ()
         people[user_id] = Person(user_id, login, name, disabled_at, before + now)
     return list(people.values())
 

@@ -22,6 +22,13 @@ class Action(StrEnum):
     VIEW_MESSAGE = "view_message"
     VIEW_RAW_EVENT = "view_raw_event"
     EXPORT_SENDS = "export_sends"
+    EXPORT_EVIDENCE = "export_evidence"
+    ADD_NOTE = "add_note"
+    REMOVE_NOTE = "remove_note"
+    SAVE_VIEW = "save_view"
+    REMOVE_VIEW = "remove_view"
+    INVESTIGATE = "investigate"  # a complaint: what was sent to a person, and what became of it
+    SET_REPLY = "set_reply"
     HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"
@@ -37,6 +44,7 @@ class Action(StrEnum):
     ADD_TOKEN = "add_token"
     REVOKE_TOKEN = "revoke_token"
     ADD_WORKSPACE = "add_workspace"
+    SET_WORKSPACE = "set_workspace"
     ADD_ACCOUNT = "add_account"
     SET_ACCOUNT = "set_account"
     ROTATE_WEBHOOK_SECRET = "rotate_webhook_secret"
@@ -54,6 +62,7 @@ class Action(StrEnum):
 
 OF_SENDS = frozenset(
     {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT, Action.CANCEL_SEND, Action.REPLAY_SEND}
+    | {Action.EXPORT_EVIDENCE, Action.ADD_NOTE, Action.REMOVE_NOTE}
     | {Action.HELD_RESEND, Action.HELD_MARK_ACCEPTED, Action.HELD_CANCEL}
 )
 """Actions whose subject is the id of a send."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from dashboard.identity import BadAddress, masked, normal_address
+from dashboard.identity import discreet
 from dashboard.ledger.database import Connection, Row, run
 from dashboard.ledger.vault import Unreadable, Vault
 
@@ -22,13 +22,8 @@ class Lookup:
 
     @property
     def shown(self) -> str:
-        """The text as it may stand on a screen: an address is masked."""
-        if self.text is None:
-            return "no longer readable"
-        try:
-            return masked(normal_address(self.text.strip("<> ")))
-        except BadAddress:
-            return self.text
+        """The text as it may stand on a screen: every address in it is masked."""
+        return "no longer readable" if self.text is None else discreet(self.text)
 
 
 def save_lookup(connection: Connection, vault: Vault, *, workspace_id: UUID, user_id: UUID, text: str) -> str:

@@ -104,6 +104,7 @@ def _insert(connection: Connection, vault: Vault, proposals: Sequence[Request], 
             id=[r.send_id for r, _ in new],
             address=[vault.encrypt(r.address.encode(), r.send_id.bytes) if r.address else None for r, _ in new],
             body=[contents.sealed(vault, r, f.content) for r, f in new],
+            subject=[_subject(vault, r, f) for r, f in new],
             detail=[f.detail for _, f in new],
         )
     return {r.send_id: State.FAILED if f.problem else State.PENDING for r, f in new}
@@ -125,6 +126,12 @@ def _frozen(request: Request, run_by: RunBy) -> _Frozen:
         return _Frozen(None, contents.rendered(request.message))
     except CannotRender as error:
         return _Frozen(Reason.CANNOT_RENDER.value, request.message, str(error))
+
+
+def _subject(vault: Vault, request: Request, frozen: _Frozen) -> bytes | None:
+    """What the subject is found by; None where there is none to be found."""
+    subject = frozen.content and frozen.content.get("subject")
+    return vault.subject_lookup(request.workspace_id, subject) if subject and isinstance(subject, str) else None
 
 
 def mark_dirty(connection: Connection, touched: Sequence[tuple[UUID, str, datetime | None]]) -> None:

@@ -105,6 +105,13 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class Right(StrEnum):
+    """What a person may see of other people, beside their role. Each is a column of ``roles``."""
+
+    REVEAL = "reveal"  # whole addresses; everybody has it unless it is taken away
+    MESSAGES = "messages"  # what a recipient saw; operators and admins have it, support where it is given
+
+
 mail_class = pg_enum("mail_class", *MailClass)  # the order is the claiming order
 work_state = pg_enum("work_state", *OPEN_STATES)
 send_state = pg_enum("send_state", "open", *SETTLED_STATES)  # ``open`` is never shown: the work row tells more
@@ -143,6 +150,7 @@ workspaces = Table(
     Column("title", Text, nullable=False, server_default=EMPTY),
     Column("paused_at", Time),
     Column("paused_reason", Text),
+    Column("ticket_url", Text),  # where its tickets are: https://…/{ticket}
     Column("created_at", Time, nullable=False, server_default=NOW),
 )
 
@@ -221,6 +229,8 @@ roles = Table(
     Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
     Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
     Column("role", role, nullable=False),
+    Column("reveal", Boolean, nullable=False, server_default=text("true")),
+    Column("messages", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("user_id", "workspace_id"),
 )
 
@@ -404,6 +414,16 @@ messages = Table(
     Column("send_id", Uuid, primary_key=True),
     Column("address", LargeBinary),  # AES-256-GCM, the send id as associated data; null once scrubbed
     Column("body", LargeBinary),
+    # Keyed hash of workspace and subject, and when it was recorded: the newest of a subject are found by both.
+    Column("subject_lookup", LargeBinary),
+    Column("subject_at", Time),
+    Index(
+        "messages_by_subject",
+        "subject_lookup",
+        "subject_at",
+        postgresql_where=text("subject_lookup is not null"),
+    ),
+    CheckConstraint("(subject_lookup is null) = (subject_at is null)", name="subject_has_time"),
 )
 
 duplicates = Table(
@@ -426,8 +446,8 @@ duplicates = Table(
     Column("difference", ARRAY(Text)),  # which fields came with other values, never the values
     Column("endpoint", Exact),  # where the trigger came in, as the request told it
     Index("duplicates_by_send", "send_id", "at"),
-    Index("duplicates_by_time", "workspace_id", "at"),
-    Index("duplicates_by_trigger", "workspace_id", "trigger_id"),
+    Index("duplicates_by_verdict", "workspace_id", "verdict", "at"),  # a list is of one verdict; some are rare
+    Index("duplicates_by_trigger", "workspace_id", "trigger_id", "at"),
     Index("duplicates_at", "at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     UniqueConstraint("send_id", "outbox_id", name="one_duplicate_per_outbox_row"),
     CheckConstraint("verdict <> 'won'", name="the_winner_is_the_send"),
@@ -591,6 +611,7 @@ unmatched = Table(
     Index("unmatched_by_send", "send_id"),
     Index("unmatched_by_message_id", "provider_message_id"),
     Index("unmatched_by_event_id", "event_id"),
+    Index("unmatched_by_recipient", "workspace_id", "recipient", "occurred_at"),
 )
 
 signed_tokens = Table(
@@ -682,6 +703,39 @@ audit = Table(
     Index("audit_by_subject", "subject"),
 )
 
+notes = Table(
+    # What agents keep with a send: the number of a ticket, a note, or both. Goes when the send is stripped.
+    "notes",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("send_id", Uuid, nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("at", Time, nullable=False, server_default=NOW),
+    Column("ticket", Exact),
+    Column("ticket_lookup", Exact),  # the number as it is compared: without case
+    Column("note", LargeBinary),  # encrypted: an agent may write of a person
+    Index("notes_by_send", "send_id", "at"),
+    Index("notes_by_ticket", "workspace_id", "ticket_lookup", "at"),
+    CheckConstraint("ticket is not null or note is not null", name="says_something"),
+    CheckConstraint("(ticket is null) = (ticket_lookup is null)", name="ticket_is_found"),
+)
+
+views = Table(
+    # Filters of a list under a name that the team shares. Never an address: filters are closed sets of words.
+    "views",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("list", Exact, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("filters", JSONB, nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("at", Time, nullable=False, server_default=NOW),
+    UniqueConstraint("workspace_id", "list", "name", name="one_view_per_name"),
+    CheckConstraint("length(name) between 1 and 60", name="has_a_name"),
+)
+
 lookups = Table(
     # What somebody searched for, encrypted, behind an opaque link: an address never stands in a URL or a log.
     "lookups",
@@ -692,6 +746,32 @@ lookups = Table(
     Column("query", LargeBinary, nullable=False),
     Column("at", Time, nullable=False, server_default=NOW),
     Index(None, "user_id", "at"),
+)
+
+investigations = Table(
+    # What somebody asked about a complaint, encrypted, behind an opaque link. It is judged anew whenever it is opened.
+    "investigations",
+    metadata,
+    Column("id", Exact, primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("user_id", Uuid, nullable=False),
+    Column("question", LargeBinary, nullable=False),
+    Column("at", Time, nullable=False, server_default=NOW),
+    Index(None, "user_id", "at"),
+)
+
+replies = Table(
+    # How a workspace words the reply to a complaint, by its cause. Without a row the wording of ``insight/replies.py``.
+    "replies",
+    metadata,
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("cause", Exact, nullable=False),
+    Column("language", Exact, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("changed_at", Time, nullable=False, server_default=NOW),
+    PrimaryKeyConstraint("workspace_id", "cause", "language"),
+    CheckConstraint("length(trim(text)) > 0", name="text_given"),
 )
 
 

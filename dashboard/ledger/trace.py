@@ -1,19 +1,20 @@
-"""Everything the ledger knows about one send, read in one round trip, whatever its number of events.
+"""Everything the ledger knows about a send, read in one round trip, whatever its number of events.
 
-Call :func:`read_trace` inside ``Database.snapshot()``: its statements then see one moment. The send and its work row
-are read by one statement in any case, so that the state is never told from two moments.
+Several sends take the same statements as one. Call :func:`read_trace` and :func:`read_traces` inside
+``Database.snapshot()``: their statements then see one moment. A send and its work row are read by one statement in any
+case, so that the state is never told from two moments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg import Cursor
-from psycopg.rows import RowFactory, class_row, dict_row
+from psycopg.rows import class_row, dict_row
 
 from dashboard.ledger.contents import opened
 from dashboard.ledger.database import Connection, statement
@@ -23,13 +24,14 @@ from dashboard.lifecycle import AttemptStatus, By
 T = TypeVar("T")
 
 LIMIT = 1_000
-"""At most so many duplicates, moves and events are read, the oldest first; ``Trace.more`` says what is left out."""
+"""At most so many duplicates, moves and events are read, half of them the oldest and half the newest; ``Trace.more``
+says what is left out between them, and ``rows.py`` reads it page by page."""
 
 COUNTED = 100_000
 """What is left out is counted up to here."""
 
 NEIGHBOURS = 25
-"""At most so many neighbours by recipient id, and by address, before and after the send."""
+"""At most so many neighbours by recipient id, and by address in each workspace, before and after the send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,12 +276,13 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressionRule:
-    """What suppressions say about the address of this send now, whether in force or lifted."""
+    """What suppressions say about an address now, in force or lifted. ``stored_at``: since when we know it."""
 
     scope: str
     mailstream: str
     suppressed: bool
     said_at: datetime
+    stored_at: datetime
     source: str
     reason: str | None
     person: str | None
@@ -288,9 +291,11 @@ class SuppressionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """Another send to this recipient (same id or same address) within a day."""
+    """Another send to this recipient (same id, or same address in any workspace asked for) within a day."""
 
     send_id: UUID
+    workspace_id: UUID
+    workspace: str
     mailstream: str
     key: str
     state: str
@@ -303,7 +308,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class More:
-    """How many rows were left out because of :data:`LIMIT`."""
+    """How many rows were left out, in the middle, because of :data:`LIMIT`."""
 
     duplicates: int = 0
     moves: int = 0
@@ -404,50 +409,95 @@ def workspace_of(connection: Connection, send_id: UUID) -> UUID | None:
     return row[0] if row else None
 
 
-def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID) -> Trace | None:
-    """The trace of a send of this workspace; None where it has none of that id."""
-    bind = {"workspace_id": workspace_id, "send_id": send_id, "limit": LIMIT, "cap": COUNTED}
+def read_trace(connection: Connection, workspace_id: UUID, send_id: UUID, *, also: Sequence[UUID] = ()) -> Trace | None:
+    """The trace of a send of this workspace; None where it has none of that id.
+
+    ``also``: further workspaces whose sends to the same address count as neighbours.
+    """
+    bind = {"workspace_id": workspace_id, "workspace_ids": [workspace_id, *also], "send_id": send_id}
     with connection.pipeline():
-        facts = _query(connection, dict_row, "send", bind)
-        stream = _query(connection, class_row(Stream), "stream", bind)
-        account = _query(connection, class_row(Account), "account", bind)
-        attempts = _query(connection, class_row(Attempt), "attempts", bind)
-        duplicates = _query(connection, class_row(Duplicate), "duplicates", bind)
-        moves = _query(connection, class_row(HistoricMove), "moves", bind)
-        events = _query(connection, class_row(Event), "events", bind)
-        second_ids = _query(connection, class_row(SecondId), "second_ids", bind)
-        holds = _query(connection, class_row(Hold), "holds", bind)
-        decisions = _query(connection, class_row(DecisionMade), "decisions", bind)
-        cancels = _query(connection, class_row(CancelAsked), "cancels", bind)
-        workers = _query(connection, class_row(Worker), "workers", bind)
-        suppressions = _query(connection, class_row(SuppressionRule), "suppressions", bind)
-        neighbours = _query(connection, class_row(Neighbour), "neighbours", {**bind, "limit": NEIGHBOURS})
-    row = facts.fetchone()
-    if row is None:
-        return None
-    work, count = _prefixed(row, "work_"), _prefixed(row, "count_")
-    return Trace(
-        send=Send(**row),
-        work=Work(**work) if work["state"] is not None else None,
-        stream=stream.fetchone(),
-        account=account.fetchone(),
-        attempts=attempts.fetchall(),
-        duplicates=duplicates.fetchall(),
-        moves=moves.fetchall(),
-        events=events.fetchall(),
-        second_ids=second_ids.fetchall(),
-        holds=holds.fetchall(),
-        decisions=decisions.fetchall(),
-        cancels=cancels.fetchall(),
-        workers={worker.id: worker for worker in workers},
-        suppressions=suppressions.fetchall(),
-        neighbours=neighbours.fetchall(),
-        more=More(**{name: max(0, counted - LIMIT) for name, counted in count.items()}),
-    )
+        traces = _Reading(connection, [workspace_id], [send_id])
+        rows = connection.cursor(row_factory=class_row(Neighbour))
+        rows.execute(statement("read_trace_neighbours"), {**bind, "limit": NEIGHBOURS}, binary=True)
+    found = traces.done().get(send_id)
+    return found and replace(found, neighbours=rows.fetchall())
 
 
-def _query(connection: Connection, rows: RowFactory[T], part: str, bind: Mapping[str, object]) -> Cursor[T]:
-    return connection.cursor(row_factory=rows).execute(statement(f"read_trace_{part}"), bind, binary=True)
+def read_traces(connection: Connection, workspace_ids: Sequence[UUID], send_ids: Sequence[UUID]) -> dict[UUID, Trace]:
+    """The traces of those of these sends that these workspaces have, the oldest first; without their neighbours."""
+    with connection.pipeline():
+        traces = _Reading(connection, workspace_ids, send_ids)
+    return traces.done()
+
+
+class _Reading:
+    """The statements of some traces, under way: they are sent when it is made, and read when it is done."""
+
+    def __init__(self, connection: Connection, workspace_ids: Sequence[UUID], send_ids: Sequence[UUID]) -> None:
+        self._connection = connection
+        self._bind = {
+            "workspace_ids": list(workspace_ids), "send_ids": list(send_ids), "limit": LIMIT, "cap": COUNTED,
+        }  # fmt: skip
+        self._facts = self._ask("send")
+        self._stream = self._of_send(Stream, "stream")
+        self._account = self._of_send(Account, "account")
+        self._attempts = self._of_send(Attempt, "attempts")
+        self._duplicates = self._of_send(Duplicate, "duplicates")
+        self._moves = self._of_send(HistoricMove, "moves")
+        self._events = self._of_send(Event, "events")
+        self._second_ids = self._of_send(SecondId, "second_ids")
+        self._holds = self._of_send(Hold, "holds")
+        self._decisions = self._of_send(DecisionMade, "decisions")
+        self._cancels = self._of_send(CancelAsked, "cancels")
+        self._suppressions = self._of_send(SuppressionRule, "suppressions")
+        self._workers = self._ask("workers")
+
+    def done(self) -> dict[UUID, Trace]:
+        """The traces by send id."""
+        workers = {row["id"]: Worker(**row) for row in self._workers}
+        stream, account, attempts = self._stream(), self._account(), self._attempts()
+        duplicates, moves, events, second_ids = self._duplicates(), self._moves(), self._events(), self._second_ids()
+        holds, decisions, cancels = self._holds(), self._decisions(), self._cancels()
+        suppressions = self._suppressions()
+        found = {}
+        for row in self._facts:
+            work, count = _prefixed(row, "work_"), _prefixed(row, "count_")
+            send = Send(**row)
+            found[send.id] = Trace(
+                send=send,
+                work=Work(**work) if work["state"] is not None else None,
+                stream=next(iter(stream.get(send.id, ())), None),
+                account=next(iter(account.get(send.id, ())), None),
+                attempts=attempts.get(send.id, []),
+                duplicates=duplicates.get(send.id, []),
+                moves=moves.get(send.id, []),
+                events=events.get(send.id, []),
+                second_ids=second_ids.get(send.id, []),
+                holds=holds.get(send.id, []),
+                decisions=decisions.get(send.id, []),
+                cancels=cancels.get(send.id, []),
+                workers=workers,
+                suppressions=suppressions.get(send.id, []),
+                neighbours=[],
+                more=More(**{name: max(0, counted - LIMIT) for name, counted in count.items()}),
+            )
+        return found
+
+    def _ask(self, part: str) -> Cursor[dict[str, Any]]:
+        rows = self._connection.cursor(row_factory=dict_row)
+        return rows.execute(statement(f"read_trace_{part}"), self._bind, binary=True)
+
+    def _of_send(self, kind: type[T], part: str) -> Callable[[], dict[UUID, list[T]]]:
+        """Ask for rows of this kind; the answer gives those of each send, in their order."""
+        rows = self._ask(part)
+
+        def by_send() -> dict[UUID, list[T]]:
+            found: dict[UUID, list[T]] = {}
+            for row in rows:
+                found.setdefault(row.pop("send_id"), []).append(kind(**row))
+            return found
+
+        return by_send
 
 
 def _prefixed(row: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -10,11 +10,12 @@ import hashlib
 import hmac
 import os
 from collections.abc import Sequence
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dashboard.identity import address_lookup
+from dashboard.identity import address_lookup, subject_lookup
 
 NONCE, TAG = 12, 16
 """Bytes of an AES-GCM nonce and tag."""
@@ -43,6 +44,7 @@ class Vault:
         self._prefix = bytes([len(active)]) + active
         self._cipher = self._ciphers[active]
         self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in reversed(keys)]
+        self._subject_keys = [hmac.digest(key, b"subject look-up", hashlib.sha256) for _, key in reversed(keys)]
         self._hash_key = hmac.digest(keys[-1][1], b"keyed hash", hashlib.sha256)
 
     def encrypt(self, plain: bytes, row: bytes) -> bytes:
@@ -71,6 +73,14 @@ class Vault:
     def lookups(self, address: str) -> list[bytes]:
         """The hashes under which this address may be filed, one a live key. Raises BadAddress."""
         return [address_lookup(address, key) for key in self._lookup_keys]
+
+    def subject_lookup(self, workspace_id: UUID, subject: str) -> bytes:
+        """The hash under which a new message files its subject."""
+        return subject_lookup(workspace_id, subject, self._subject_keys[0])
+
+    def subject_lookups(self, workspace_id: UUID, subject: str) -> list[bytes]:
+        """The hashes under which this subject may be filed, one a live key."""
+        return [subject_lookup(workspace_id, subject, key) for key in self._subject_keys]
 
     def keyed_hash(self, text: str) -> bytes:
         """A hash of something that only this installation can make, such as a client's address."""

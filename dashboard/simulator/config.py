@@ -95,6 +95,8 @@ class Fates(Shares):
     delay: float = 0.0
     open: float = 0.0
     click: float = 0.0
+    double: float = 0.0
+    """Delivered twice."""
     quiet: float = 0.0
     """No event is ever sent about the message."""
 

@@ -26,6 +26,7 @@ STORIES: Mapping[str | None, tuple[str, ...]] = {
     "complain": ("sent", "delivered", "complained"),
     "delay": ("sent", "delayed", "delivered"),
     "open": ("sent", "delivered", "opened"),
+    "double": ("sent", "delivered", "delivered"),
     "click": ("sent", "delivered", "opened", "clicked"),
 }
 """What happens, by the fate of the message."""

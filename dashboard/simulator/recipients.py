@@ -20,6 +20,7 @@ The words stand before the ``+`` of the local part, several joined by ``-``: ``b
 | ``complain`` | – | – | sent, delivered, complained |
 | ``delay`` | – | – | sent, delivery delayed, delivered |
 | ``open`` ``click`` | – | – | sent, delivered, opened (and clicked) |
+| ``double`` | – | – | sent, delivered, delivered again |
 | ``quiet`` | – | – | none at all |
 
 "First time" is the first call with this message identity (send id, else idempotency key, else content); for

@@ -21,8 +21,12 @@ def text(name: str, *, limit: int = 500) -> str | None:
 
 def word(name: str, kind: type[Word]) -> Word | None:
     """A parameter that is one of a closed set of words."""
-    value = text(name)
-    if value is None:
+    return one_of(name, text(name), kind)
+
+
+def one_of(name: str, value: str | None, kind: type[Word]) -> Word | None:
+    """A value that is one of a closed set of words; None where it is empty."""
+    if not value:
         return None
     try:
         return kind(value)

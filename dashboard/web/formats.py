@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from flask import Flask, request, url_for
 from markupsafe import Markup, escape
 
+from dashboard.identity import discreet
 from dashboard.insight.wording import because, in_zone, provider
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -38,6 +39,7 @@ def install(app: Flask) -> None:
         provider,
         breakable,
         coded,
+        discreet,
     ):
         app.jinja_env.filters[shape.__name__] = shape
     app.jinja_env.globals.update(asset=asset, icon=icon, viewer_zone=viewer_zone)

@@ -10,7 +10,7 @@ from flask import Flask, g
 
 from dashboard.insight.health import Health, judge_health
 from dashboard.ledger.metrics import read_gauges, read_workers
-from dashboard.ledger.tables import Role
+from dashboard.ledger.tables import Right, Role
 from dashboard.web.permissions import may, may_at_home
 from dashboard.web.state import database, here, home
 
@@ -61,7 +61,7 @@ class Pulse:
 
 def _around() -> dict[str, Any]:
     if g.get("membership") is None:
-        return {"person": None, "places": (), "may": may, "Role": Role}
+        return {"person": None, "places": (), "may": may, "Role": Role, "Right": Right}
     return {
         "person": g.person,
         "membership": home(),
@@ -69,5 +69,6 @@ def _around() -> dict[str, Any]:
         "places": [place for place in PLACES if may_at_home(place.needs)],
         "may": may,
         "Role": Role,
+        "Right": Right,
         "pulse": Pulse(),
     }

@@ -10,7 +10,7 @@ from flask import Flask, abort, current_app, g, request, session
 from werkzeug.wrappers import Response
 
 from dashboard.ledger.access import Membership, Person, includes
-from dashboard.ledger.tables import Role
+from dashboard.ledger.tables import Right, Role
 from dashboard.ledger.trace import workspace_of
 from dashboard.web.login import ask_to_log_in, who
 from dashboard.web.state import database
@@ -28,9 +28,14 @@ class Open(StrEnum):
 Permission = Role | Open
 
 
-def needs(role: Role) -> Callable[[View], View]:
-    """Declares that a view needs this role, or a higher one, in the workspace."""
-    return _declares(role)
+def needs(role: Role, right: Right | None = None) -> Callable[[View], View]:
+    """Declares that a view needs this role, or a higher one, in the workspace, and perhaps a right beside it."""
+
+    def declare(view: View) -> View:
+        view.right = right  # type: ignore[attr-defined]
+        return _declares(role)(view)
+
+    return declare
 
 
 def open_to_all(view: View) -> View:
@@ -48,18 +53,26 @@ def permission_of(app: Flask, endpoint: str) -> Permission | None:
     return getattr(app.view_functions[endpoint], "permission", None)
 
 
-def may(role: Role) -> bool:
-    """True where whoever asks has this role, or a higher one, here. For templates: nothing unusable is shown."""
-    return _includes(g.get("membership"), role)
+def right_of(app: Flask, endpoint: str) -> Right | None:
+    """The right that the view behind this endpoint needs beside its role."""
+    return getattr(app.view_functions[endpoint], "right", None)
+
+
+def may(what: Role | Right) -> bool:
+    """True where whoever asks has this role, or a higher one, or this right, here. For templates: nothing unusable is
+    shown."""
+    return _grants(g.get("membership"), what)
 
 
 def may_at_home(role: Role) -> bool:
     """The same in the workspace that they chose to work in, where that is another one."""
-    return _includes(g.get("home"), role)
+    return _grants(g.get("home"), role)
 
 
-def _includes(membership: Membership | None, role: Role) -> bool:
-    return membership is not None and includes(membership.role, role)
+def _grants(membership: Membership | None, what: Role | Right) -> bool:
+    if membership is None:
+        return False
+    return includes(membership.role, what) if isinstance(what, Role) else membership.has(what)
 
 
 def install(app: Flask) -> None:
@@ -91,7 +104,8 @@ def _guard() -> Response | None:
         return ask_to_log_in()
     enter(somebody.person)
     _follow(somebody.person)
-    if not may(permission):
+    right = right_of(current_app, request.endpoint)
+    if not may(permission) or (right is not None and not may(right)):
         abort(403)
     return None
 

@@ -1,4 +1,4 @@
-// The keyboard: / searches, j and k move through rows, t opens a row's trace, ? shows this list.
+// The keyboard: / searches, j and k move through rows, t opens a row's trace, c copies the reply, ? shows this list.
 (() => {
   const rows = () => [...document.querySelectorAll("a[data-row]")].filter((row) => row.offsetParent);
 
@@ -15,6 +15,7 @@
     "?": () => document.getElementById("keys")?.showModal(),
     j: () => move(1),
     k: () => move(-1),
+    c: () => document.querySelector("[data-copy-first]")?.click(),
     t: () => {
       const row = document.activeElement?.closest("tr, li")?.querySelector("[data-trace]") ?? document.activeElement;
       (row?.matches?.("a[data-row], [data-trace]") ? row : rows()[0])?.click();

@@ -7,7 +7,7 @@
     return (
       document.hidden ||
       (selected && !selected.isCollapsed && part.contains(selected.anchorNode)) ||
-      part.querySelector(":checked, dialog[open]") !== null ||
+      part.querySelector(":checked, dialog[open], details[open]") !== null ||
       (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"))
     );
   }

@@ -15,6 +15,7 @@ import pytest
 from dashboard.identity import send_id
 from dashboard.ledger.access import add_token, revoke_token
 from dashboard.ledger.database import Database
+from dashboard.ledger.search import Reading, search
 from dashboard.web.api import waiting
 from tests.api.conftest import ASKED, Api, app_on, asked
 from tests.place import Place
@@ -276,6 +277,23 @@ def test_the_trace_tells_the_story_in_order(api: Api) -> None:
     assert [entry["at"] for entry in answer.json] == sorted(entry["at"] for entry in answer.json)
     assert {"trigger", "attempt", "delivery"} <= {entry["lane"] for entry in answer.json}
     assert {"at", "lane", "what", "who", "detail", "evidence"} <= set(answer.json[0])
+
+
+def test_the_trace_holds_neither_address_nor_body_however_they_were_given(api: Api) -> None:
+    api.post(asked(trigger__id="of ada@example.com", recipient__id="ada@example.com"))
+    api.place.send_all()
+    told = api.get(f"/api/v1/sends/{sent(api)}/trace").text
+    assert "a\\u2022\\u2022\\u2022@example.com" in told
+    assert "ada@example.com" not in told
+    assert "Thank you" not in told
+
+
+def test_a_send_is_found_by_its_subject_as_the_recipient_saw_it(api: Api) -> None:
+    api.post(asked(message__subject="Your order {{ order }}", message__variables={"order": "84721"}))
+    with api.place.database.transaction() as connection:
+        hits = search(connection, api.place.vault, api.place.workspace, "Re: your order 84721")
+        assert [(str(hit.send_id), hit.reading) for hit in hits] == [(sent(api), Reading.SUBJECT)]
+        assert search(connection, api.place.vault, api.place.workspace, "Your order {{ order }}") == []
 
 
 def test_unknown_addresses_under_the_api_are_told_as_problems(api: Api) -> None:

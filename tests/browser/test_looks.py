@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from dashboard.lifecycle import EventType
 from tests.browser.conftest import Visit
@@ -26,6 +27,15 @@ def pages(house: House) -> list[str]:
     make.duplicate(sends[-1], when=30)
     make.event(sends[-1], EventType.BOUNCED, occurred=9, bounce_class="hard", reason=HOSTILE)
     make.delivery(sends[-1], "bounced", when=9)
+    for number in range(60):
+        make.duplicate(sends[-1], when=40 + number, trigger_id=f"{HOSTILE}{number}")
+        make.event(sends[-1], EventType.OPENED, occurred=2_000 + number)
+    make.event(sends[-1], EventType.DELIVERED, occurred=-7, received=3)
+    make.note(sends[-1], HOSTILE * 3, ticket=HOSTILE[:60])
+    make.add(
+        "views", workspace_id=make.workspace, list="sends", name=HOSTILE[:60], filters=Jsonb({"state": "failed"}),
+        user_id=make.person,
+    )  # fmt: skip
     waiting = make.pending()
     house.commit()
     fixed = ["/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/overview", "/operations", "/audit"]
@@ -35,6 +45,9 @@ def pages(house: House) -> list[str]:
         f"/sends/{waiting}/cancel",
         f"/held/{sends[0]}",
         f"/sends/{sends[0]}/message",
+        f"/sends/{sends[-1]}/rows/deliveries",
+        f"/sends/{sends[-1]}/rows/moves",
+        "/sends?state=failed",
         "/docs",
     ]
 
@@ -48,6 +61,9 @@ def test_no_page_has_anything_wrong(visit: Callable[..., Visit], pages: list[str
     window.log_in("admin")
     window.search("evt_1")
     window.page.wait_for_url("**/lookups/*")
+    pages.append(window.page.url.removeprefix(window.address))
+    window.search("evt_l")
+    window.page.wait_for_url(lambda url: "/lookups/" in url and url != window.address + pages[-1])
     pages.append(window.page.url.removeprefix(window.address))
     pages.append("/login")
     found: dict[str, list[str]] = {}

@@ -61,6 +61,20 @@ def test_a_person_is_added_given_further_roles_and_shut_out(place: Place) -> Non
     assert [action for (action,) in actions] == ["add_user", "set_role", "set_role", "disable_user"]
 
 
+def test_rights_are_given_and_taken_with_the_role(place: Place) -> None:
+    place.user("add", "ada", "--messages", "--no-reveal", "--password-stdin", stdin="correct horse battery\n")
+    assert "support in default reading messages without revealing addresses" in place.user("list").output
+    place.user("add", "ada", "--no-messages")
+    assert "support in default without revealing addresses" in place.user("list").output
+    with place.database.transaction() as connection:
+        details = connection.execute(
+            "select detail from sendonce.audit where action = 'set_role' order by id"
+        ).fetchall()
+    assert [detail for (detail,) in details] == [
+        {"role": "support", "reveal": False, "messages": True}, {"role": "support", "messages": False},
+    ]  # fmt: skip
+
+
 def test_mistakes_are_one_clear_line(place: Place) -> None:
     short = place.user("add", "ada", "--password-stdin", stdin="short\n")
     assert (short.exit_code, "a password has 12 to 1000 characters" in short.output) == (2, True)

@@ -60,7 +60,7 @@ def test_several_sends_are_listed(send: UUID, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.usefixtures("send")
 def test_nothing_found_is_exit_code_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["trace", "evt_9", "--workspace", "shop"]) == 1
+    assert run(["trace", "nothing like it", "--workspace", "shop"]) == 1
     assert "Nothing is known by that" in capsys.readouterr().out
 
 
@@ -68,3 +68,20 @@ def test_nothing_found_is_exit_code_one(capsys: pytest.CaptureFixture[str]) -> N
 def test_an_unknown_workspace_is_the_users_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["trace", "evt_7", "--workspace", "nowhere"]) == 2
     assert "there is no workspace nowhere" in capsys.readouterr().err
+
+
+def test_what_is_close_to_a_mistyped_id_is_listed(send: UUID, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "receipt:order7", "--workspace", "shop"]) == 1
+    told = capsys.readouterr().out
+    assert "Nothing is called exactly that. Close to it:" in told
+    assert f"{send}  accepted" in told
+    assert run(["trace", "receipt:order7", "--workspace", "shop", "--json"]) == 1
+    assert [hit["reading"] for hit in json.loads(capsys.readouterr().out)] == ["slip"]
+
+
+@pytest.mark.usefixtures("send")
+def test_phases_and_silence_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "evt_7", "--workspace", "shop"]) == 0
+    told = capsys.readouterr().out
+    assert "from claim to start 1.0 s, the call 399 ms" in told
+    assert "without anything, until now" in told

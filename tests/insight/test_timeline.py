@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID, uuid4
 
-from dashboard.insight.timeline import Entry, Lane, timeline
+import pytest
+
+from dashboard.insight.clocks import skew
+from dashboard.insight.folding import QUIET, Entry, Lane, silences
+from dashboard.insight.timeline import timeline
+from dashboard.ledger import trace as trace_module
 from dashboard.ledger.cancelling import cancel_send
 from dashboard.ledger.trace import read_trace
 from dashboard.lifecycle import Reason
@@ -183,3 +189,130 @@ def test_a_cancel_that_met_a_call_is_told_when_it_was_asked_for_and_so_is_one_th
     (late,) = of_lane(factory, ended, Lane.PERSON)
     assert late.what == "Asked to cancel it: too late"
     assert [entry.what for entry in of_lane(factory, waiting, Lane.PERSON)] == ["Cancelled"], "told by its move alone"
+
+
+# ── very much of it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_comes_again_and_again_is_folded_over_others_of_that_sort(factory: Factory) -> None:
+    send = factory.accepted()
+    for second in range(10, 16):
+        factory.event(send, "opened" if second % 2 else "clicked", occurred=second)
+    factory.event(send, "complained", occurred=20)
+    factory.event(send, "opened", occurred=30)
+    assert [(entry.what, entry.count, entry.end) for entry in of_lane(factory, send, Lane.EVENT)] == [
+        ("A link was clicked", 3, at(14)),
+        ("Opened", 3, at(15)),
+        ("Reported as spam by the recipient", 1, at(20)),
+        ("Opened", 1, at(30)),
+    ]
+
+
+def test_many_that_differ_a_little_become_one_that_can_be_unfolded(factory: Factory) -> None:
+    send = factory.accepted()
+    for number in range(8):
+        factory.duplicate(send, when=10 + number, trigger_id=f"evt_{number}")
+    entry = of_lane(factory, send, Lane.DELIVERY)[-1]
+    assert (entry.count, entry.who) == (8, "8 triggers")
+    assert [one.who for one in entry.folded] == [f"order.paid evt_{number}" for number in range(8)]
+    assert len({one.evidence for one in entry.folded}) == 8, "each with its row"
+
+
+def test_a_mismatch_is_never_folded_into_ordinary_repeats(factory: Factory) -> None:
+    send = factory.accepted()
+    for number in range(8):
+        factory.duplicate(send, when=10 + number)
+    factory.duplicate(send, when=14.5, verdict="mismatch", difference=["content"])
+    entries_ = of_lane(factory, send, Lane.DELIVERY)[1:]
+    assert [(entry.count, entry.trouble) for entry in entries_] == [(8, False), (1, True)]
+
+
+def test_of_very_many_the_first_and_last_are_told_and_the_others_counted_where_they_lie(
+    factory: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "LIMIT", 4)
+    send = factory.accepted()
+    for second in range(10):
+        factory.event(send, "opened", occurred=100 + second)
+    told = of_lane(factory, send, Lane.EVENT)
+    assert [(entry.what, entry.at, entry.end, entry.left_out) for entry in told] == [
+        ("Opened", at(100), at(101), ""),
+        ("6 more events from then on", at(101), at(108), "events"),
+        ("Opened", at(108), at(109), ""),
+    ]
+
+
+def test_a_thousand_events_make_a_handful_of_entries(factory: Factory) -> None:
+    send = factory.accepted()
+    for number in range(1_000):
+        kind = ("opened", "clicked", "deferred")[number % 3]
+        factory.event(send, kind, occurred=10 + number, reason=f"try {number}" if kind == "deferred" else None)
+    told = of_lane(factory, send, Lane.EVENT)
+    assert len(told) == 3
+    assert sum(entry.count for entry in told) == 1_000
+    assert {entry.detail for entry in told} == {"", "333 different details"}
+
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_attempt_tells_what_its_time_went_into(factory: Factory) -> None:
+    send = factory.settled("accepted", Reason.ANSWERED, settled=5, attempts=1)
+    factory.attempt(
+        send, started=2, finished=5, status="accepted", settled_by="worker", duration_ms=2_500, claimed_at=at(0.5)
+    )
+    outcome = of_lane(factory, send, Lane.ATTEMPT)[-1]
+    assert [(phase.name, phase.seconds) for phase in outcome.phases] == [
+        ("from claim to start", 1.5), ("the call", 2.5), ("until its outcome was stored", 0.5),
+    ]  # fmt: skip
+
+
+def test_silence_is_told_between_entries_and_up_to_now(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.event(send, "delivered", occurred=7200)
+    told = entries(factory, send)
+    *between, after = silences(told, at(20_000))
+    assert [silence for silence in between if silence] == [told[-1].at - told[-2].at]
+    assert after == timedelta(seconds=12_800)
+    assert list(silences(told, told[-1].at + QUIET / 2))[-1] is None
+
+
+def test_what_lies_ahead_makes_no_silence(factory: Factory) -> None:
+    send = factory.pending(due=7200)
+    assert not any(silences(entries(factory, send), at(60)))
+
+
+def test_events_before_their_attempt_show_that_the_clocks_differ(factory: Factory) -> None:
+    send = factory.accepted(started=10, answered=11)
+    factory.event(send, "accepted", occurred=7.5, received=12)
+    factory.event(send, "delivered", occurred=30.25, received=20)
+    early, late = of_lane(factory, send, Lane.EVENT)
+    assert early.at == at(7.5), "it stands at the provider's own time"
+    assert "by the provider's clock 2.5 s before its attempt began" in early.detail
+    assert "by the provider's clock 10.2 s after we received it" in late.detail
+    trace = read_trace(factory.connection, factory.workspace, send)
+    assert trace is not None
+    clocks = skew(trace)
+    assert (clocks.behind, clocks.ahead) == (timedelta(seconds=2.5), timedelta(seconds=10.25))
+
+
+def test_whole_seconds_are_no_sign_of_a_wrong_clock(factory: Factory) -> None:
+    send = factory.accepted(started=10.7, answered=10.9)
+    factory.event(send, "accepted", occurred=10, received=11)
+    told = entries(factory, send)
+    told = told[-3:]
+    assert [entry.lane for entry in told] == [Lane.ATTEMPT, Lane.EVENT, Lane.ATTEMPT], "not before its own attempt"
+    assert "clock" not in told[1].detail
+    trace = read_trace(factory.connection, factory.workspace, send)
+    assert trace is not None
+    assert skew(trace).behind == timedelta(0)
+
+
+def test_no_text_holds_an_address_whoever_wrote_it(factory: Factory) -> None:
+    send = factory.accepted(trigger="signup of grace@example.com")
+    factory.event(send, "bounced", occurred=9, reason="550 <ada@example.com>: no such user")
+    factory.duplicate(send, when=10, trigger_id="joan@example.com")
+    told = " ".join(f"{entry.who} {entry.detail}" for entry in entries(factory, send))
+    assert "g•••@example.com" in told
+    assert "a•••@example.com" in told
+    assert not any(name in told for name in ("grace@", "ada@", "joan@"))

@@ -82,16 +82,19 @@ def test_the_claim_winner_is_the_worker_of_the_accepted_attempt(factory: Factory
     assert {worker.name for worker in found.workers.values()} == {"host-1:4711:abcd", "host-2:1:ef"}
 
 
-def test_rows_past_the_limit_are_counted(factory: Factory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_module, "LIMIT", 3)
+def test_of_very_many_rows_the_first_and_last_are_read_and_the_others_counted(
+    factory: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "LIMIT", 4)
     send = factory.accepted()
-    for second in range(5):
+    for second in range(6):
         factory.duplicate(send, when=3 + second)
         factory.event(send, "opened", occurred=10 + second)
     found = read(factory, send)
-    assert [duplicate.at for duplicate in found.duplicates] == [at(3), at(4), at(5)]
+    assert [duplicate.at for duplicate in found.duplicates] == [at(3), at(4), at(7), at(8)]
+    assert [event.occurred_at for event in found.events] == [at(10), at(11), at(14), at(15)]
     assert (found.more.duplicates, found.more.events, found.more.moves) == (2, 2, 0)
-    assert found.deliveries == 6
+    assert found.deliveries == 7
 
 
 def test_a_trace_takes_the_same_statements_however_many_events_there_are(factory: Factory) -> None:

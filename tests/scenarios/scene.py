@@ -405,7 +405,8 @@ def the_scene(place: Place, simulator: Simulator, log: Path) -> Iterator[Scene]:
             scene.end()
             scene.http.clear()
     database.close()
-    assert violations(place) == []
+    found = violations(place)
+    assert found == [], "\n".join(found)
 
 
 def visible(html: str) -> str:

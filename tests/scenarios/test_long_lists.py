@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from dashboard.insight.judging import Cause
 from dashboard.ledger import events
 from dashboard.ledger.events import Told
-from dashboard.ledger.search import SendFilter, list_sends
+from dashboard.ledger.listing import SendFilter, list_sends
 from dashboard.ledger.streams import pause_stream, resume_stream
 from dashboard.lifecycle import EventType, State
 from tests.crew import due_now, until

@@ -132,3 +132,97 @@ def test_whoever_has_no_role_sees_nothing(house: House) -> None:
     browser = house.browser()
     browser.log_in("new")
     assert browser.get("/").status_code == 403
+
+
+# ── what one may see of other people ─────────────────────────────────────────────────────────────────────────────────
+
+
+def give(house: House, login: str, role: Role, **rights: bool) -> Browser:
+    """Somebody of this role with these rights."""
+    access.put_role(
+        house.factory.connection, user_id=house.people[login], workspace_id=house.workspace, role=role, **rights
+    )
+    house.commit()
+    return house.browser(login)
+
+
+def test_a_support_agent_sees_no_body_unless_allowed_and_each_look_is_written_down(house: House) -> None:
+    send = house.factory.accepted(content="Dear Ada")
+    house.commit()
+    support = house.browser("support")
+    paths = (f"/sends/{send}/message", f"/sends/{send}/message.html")
+    assert [support.get(path).status_code for path in paths] == [403, 403]
+    assert "Show the message" not in support.get(f"/sends/{send}").text
+    support = give(house, "support", Role.SUPPORT, messages=True)
+    assert "Show the message" in support.get(f"/sends/{send}").text
+    assert "Dear Ada" in support.get(paths[0]).text
+    looks = house.rows("select user_id, subject from sendonce.audit where action = 'view_message'")
+    assert looks == [(house.people["support"], str(send))]
+
+
+def test_whoever_may_not_reveal_sees_masked_addresses_alone(house: House) -> None:
+    send = house.factory.accepted()
+    fact = b"told once"
+    raw = house.factory.vault.encrypt(b'{"to": "ada@example.com"}', fact)
+    event = house.factory.event(send, "delivered", occurred=8, fact=fact, raw=raw)
+    operator = give(house, "operator", Role.OPERATOR, reveal=False)
+    page = operator.get(f"/sends/{send}").text
+    assert "a•••@example.com" in page
+    assert "Reveal" not in page
+    assert "raw payload" not in page, "it holds the address"
+    assert operator.post(f"/sends/{send}/address").status_code == 403
+    assert operator.get(f"/sends/{send}/events/{event}").status_code == 403
+    assert house.rows("select count(*) from sendonce.audit where action in ('reveal_address', 'view_raw_event')") == [
+        (0,)
+    ]
+
+
+def test_rights_stay_as_they_are_while_the_role_changes(house: House) -> None:
+    send = house.factory.accepted()
+    give(house, "support", Role.SUPPORT, reveal=False, messages=True)
+    browser = give(house, "support", Role.OPERATOR)
+    assert browser.post(f"/sends/{send}/address").status_code == 403
+    browser = give(house, "support", Role.SUPPORT, messages=False)
+    assert browser.get(f"/sends/{send}/message").status_code == 403
+
+
+LOOKS = {
+    "reveal": ("post", "/sends/{send}/address", "reveal_address"),
+    "message": ("get", "/sends/{send}/message", "view_message"),
+    "message as HTML": ("get", "/sends/{send}/message.html", "view_message"),
+    "raw payload": ("get", "/sends/{send}/events/{event}", "view_raw_event"),
+    "evidence": ("get", "/sends/{send}/evidence.html", "export_evidence"),
+}
+
+
+def test_every_look_at_personal_data_is_in_the_audit_log_and_no_other_page_shows_any(house: House) -> None:
+    """Each page that there is for a send: it shows neither address nor body, or it is one whose every look counts."""
+    send = house.factory.held(subject="Your secret receipt", content="Dear Ada Byron", address="joan@example.com")
+    body = b"""{"from": "a@b.c", "subject": "Your secret receipt", "reply_to": null, "text": "Dear Ada Byron",
+        "html": "Dear Ada Byron", "headers": {}}"""
+    house.factory.connection.execute(
+        "update sendonce.messages set body = %s", (house.factory.vault.encrypt(body, send.bytes),)
+    )
+    fact = b"told once"
+    raw = house.factory.vault.encrypt(b'{"to": "joan@example.com"}', fact)
+    event = house.factory.event(send, "delivered", occurred=8, fact=fact, raw=raw)
+    house.commit()
+    browser = house.browser("admin")
+    written: dict[str, list[object]] = {}
+    for name, (method, path, action) in LOOKS.items():
+        before = len(house.rows("select from sendonce.audit where action = %s", action))
+        assert getattr(browser, method)(path.format(send=send, event=event)).status_code == 200, name
+        written[name] = [len(house.rows("select from sendonce.audit where action = %s", action)) - before]
+    assert written == {name: [1] for name in LOOKS}
+    counted = {path.format(send=send, event=event) for _, path, _ in LOOKS.values()}
+    seen = set()
+    for rule in house.app.url_map.iter_rules():
+        if "GET" in (rule.methods or ()) and rule.arguments <= {"send_id", "kind", "event"}:
+            path = rule.build({"send_id": send, "kind": "events", "event": event}, append_unknown=False)
+            assert path is not None
+            if path[1] in counted or rule.rule.startswith(("/webhooks", "/api")):
+                continue
+            seen.add(rule.rule)
+            page = browser.get(path[1]).text
+            assert not [word for word in ("joan@example.com", "Ada Byron", "secret receipt") if word in page], rule.rule
+    assert {"/", "/sends", "/sends/<uuid:send_id>", "/held/<uuid:send_id>", "/audit"} <= seen

@@ -1,8 +1,9 @@
 -- Open the new sends of this transaction: their work rows and messages. A send that failed to render gets no work row.
 -- The roll-ups of the minutes in which they are recorded and due must be made again.
 with new as (
-  select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body, p.detail
-  from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[], %(detail)b::text[]) as p (id, address, body, detail)
+  select s.id, s.workspace_id, s.mailstream, s.run_by, s.due_at, s.state, s.source, p.address, p.body, p.subject, p.detail
+  from unnest(%(id)b::uuid[], %(address)b::bytea[], %(body)b::bytea[], %(subject)b::bytea[],
+    %(detail)b::text[]) as p (id, address, body, subject, detail)
   join sendonce.sends s on s.id = p.id
 ), opened as (
   insert into sendonce.work (send_id, workspace_id, mailstream, mail_class, run_by, reason, due_at, claim_at)
@@ -23,5 +24,5 @@ with new as (
   select distinct n.workspace_id, n.mailstream, date_trunc('minute', t)
   from new n cross join lateral (values (n.due_at), (now())) v (t)
 )
-insert into sendonce.messages (send_id, address, body)
-select id, address, body from new where address is not null
+insert into sendonce.messages (send_id, address, body, subject_lookup, subject_at)
+select id, address, body, subject, case when subject is not null then now() end from new where address is not null

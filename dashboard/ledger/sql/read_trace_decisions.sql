@@ -1,7 +1,7 @@
--- What people decided about a send, oldest first. No row: nothing was decided.
-select d.id, d.hold_id, u.name as person, d.decision::text as decision, d.reason, d.before_state::text as before_state,
+-- What people decided about each of these sends, oldest first. No row: nothing was decided.
+select d.send_id, d.id, d.hold_id, u.name as person, d.decision::text as decision, d.reason, d.before_state::text as before_state,
        d.after_state::text as after_state, d.at
   from sendonce.decisions d
   join sendonce.users u on u.id = d.user_id
- where d.send_id = %(send_id)s::uuid and d.workspace_id = %(workspace_id)s::uuid
+ where d.send_id = any(%(send_ids)s::uuid[]) and d.workspace_id = any(%(workspace_ids)s::uuid[])
  order by d.at, d.id

@@ -1,5 +1,5 @@
--- One send with its work row, in one statement, so that the state is never told from two moments; and how many rows
--- hang on it, counted up to a cap. No row: the workspace has no such send.
+-- Sends with their work rows, in one statement, so that no state is told from two moments; and how many rows hang on each,
+-- counted up to a cap. No row: these workspaces have no such send.
 select s.id, s.workspace_id, s.mailstream, s.key, s.recipient_id, s.fingerprint, s.outbox_id, s.run_by::text as run_by,
        nullif(s.state::text, 'open') as settled_state, s.reason, s.delivery::text as delivery, s.delivery_at, s.taken_at,
        s.source, s.trigger_type, s.trigger_id, s.triggered_at, s.last_claim, s.last_attempt, s.metadata,
@@ -20,4 +20,5 @@ select s.id, s.workspace_id, s.mailstream, s.key, s.recipient_id, s.fingerprint,
   from sendonce.sends s
   left join sendonce.work w on w.send_id = s.id
   left join sendonce.messages m on m.send_id = s.id
- where s.id = %(send_id)s::uuid and s.workspace_id = %(workspace_id)s::uuid
+ where s.id = any(%(send_ids)s::uuid[]) and s.workspace_id = any(%(workspace_ids)s::uuid[])
+ order by s.recorded_at, s.id

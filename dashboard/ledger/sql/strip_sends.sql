@@ -4,6 +4,8 @@ with asked as (
   select * from unnest(%(id)b::uuid[], %(fingerprint)b::bytea[]) a (id, fingerprint)
 ), contents as (
   delete from sendonce.messages m using asked a where m.send_id = a.id
+), kept as (
+  delete from sendonce.notes n using asked a where n.send_id = a.id
 ), deliveries as (
   update sendonce.duplicates d set trigger_id = null, triggered_at = null from asked a where d.send_id = a.id
 ), calls as (

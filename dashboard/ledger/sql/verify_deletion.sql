@@ -17,5 +17,6 @@ select s.id, 'the send is stripped, and something personal is left'
 from sendonce.sends s left join sendonce.messages m on m.send_id = s.id
 where s.stripped_at is not null and (m.send_id is not null or s.address_lookup is not null or s.recipient_id <> ''
   or s.trigger_id <> '' or s.metadata is not null or s.key <> ' ' || s.id
+  or exists (select from sendonce.notes n where n.send_id = s.id)
   or exists (select from sendonce.events e where e.send_id = s.id and (e.raw is not null or e.recipient <> uuid_send(s.id))))
 limit %(limit)s::int

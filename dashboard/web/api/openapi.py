@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard import __version__
+from dashboard.insight.case import Complaint, Finding
+from dashboard.insight.judging import Sureness
 from dashboard.ledger.markers import Kind
 from dashboard.lifecycle import Delivery, Reason, State
 from dashboard.web.api.reading import JSON_LINES, LONGEST_WAIT, MAX_LINES
@@ -149,6 +151,46 @@ SCHEMAS: dict[str, Schema] = {
             count={"type": "integer", "description": "How many alike are folded."},
         ),
     },
+    "Complaint": _object(
+        ("who", "complaint"),
+        who=_text("Whom or what it is about: an address, an order, a key or any id.", maxLength=1000),
+        complaint=_text("What the customer says.", enum=[str(one) for one in Complaint]),
+        when=_maybe(_text("About when, as people say it or in ISO 8601.", examples=["yesterday evening"])),
+        zone=_maybe(_text("The customer's time zone; UTC where it is not given.", examples=["Europe/Berlin"])),
+        headers=_maybe(_text("The headers of both copies, one after the other; only their Message-IDs are read.")),
+    ),
+    "Answer": _object(
+        (
+            "complaint", "since", "until", "at", "cause", "sureness", "sentence", "next", "would_tell", "send", "reply",
+            "proof", "sends", "not_looked_into",
+        ),
+        complaint=_text("What the customer says."),
+        since=_maybe({**TIME, "description": "From when on it is said to have happened."}),
+        until=_maybe({**TIME, "description": "Until when."}),
+        at={**TIME, "description": "As of when this is judged."},
+        cause=_text("One of a closed set.", enum=[str(one) for one in Finding]),
+        sureness=_text("How sure that is.", enum=[str(one) for one in Sureness]),
+        sentence=_text("The answer in one sentence."),
+        next=_text("What to do."),
+        would_tell=_maybe(_text("What would make it sure, or null.")),
+        send=_maybe(_text("The send that it is about.", format="uuid")),
+        reply=_text("What to answer the customer; nothing personal is in it."),
+        proof={
+            "type": "array",
+            "items": _object(
+                ("send", "row", "at", "what", "who", "detail"),
+                send=_maybe(_text("The send of the row, or null for one beside all.", format="uuid")),
+                row=_text("The row that proves it."), at=_maybe({**TIME}), what=_text("What it tells."),
+                who=_text("Who did it, or empty."), detail=_text("More, or empty."),
+            ),
+        },
+        sends={"type": "array", "items": {"type": "object"}, "description": "The sends around then, side by side."},
+        not_looked_into={
+            "type": "array",
+            "items": _object(("what", "rests_on"), what=_text("A cause."), rests_on=_text("What it rests on.")),
+            "description": "What the answer does not rule out.",
+        },
+    ),
     "BatchLine": _object(
         ("line", "status"),
         line={"type": "integer", "minimum": 1, "description": "The number of the line, from 1."},
@@ -285,6 +327,15 @@ PATHS: dict[str, Schema] = {
                 **TAKEN,
                 **COMMON,
             },
+        }
+    },
+    "/api/v1/investigations": {
+        "post": {
+            "operationId": "investigate",
+            "summary": "Find out what a complaint comes from",
+            "description": "Over all that is known about the recipient or reference around a time. Nothing is changed.",
+            "requestBody": {"required": True, "content": _json(_ref("Complaint"))},
+            "responses": {"200": _answer("The answer, also if it is none.", _ref("Answer")), **TAKEN, **COMMON},
         }
     },
     "/webhooks/{account}": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ MAX_LINES = 1_000
 MAX_REASON = 2_000
 """Characters, as on the pages."""
 MAX_REASON_BODY = 20_000
+MAX_FIELDS_BODY = 200_000
 LONGEST_WAIT = 30.0
 """Seconds of ``?wait=``."""
 
@@ -79,6 +81,21 @@ def reason() -> str:
     if not storable(given):
         raise BadRequest("reason", "holds a character that cannot be stored")
     return given.strip()
+
+
+def fields(names: Sequence[str]) -> dict[str, str]:
+    """The body as an object of texts, of which none has another name than these; what is null is left out."""
+    if request.mimetype != "application/json":
+        raise Problem("wrong-content-type", "Send the request as application/json.")
+    raw = parsed(raw_body(MAX_FIELDS_BODY))
+    if not isinstance(raw, dict):
+        raise BadRequest("request", "must be a JSON object")
+    for name, value in raw.items():
+        if name not in names:
+            raise BadRequest(name, f"is not known here; there are {', '.join(names)}")
+        if value is not None and (not isinstance(value, str) or not storable(value)):
+            raise BadRequest(name, "must be text that can be stored")
+    return {name: value for name, value in raw.items() if value is not None}
 
 
 def batch_lines() -> list[tuple[int, bytes]]:

@@ -10,7 +10,8 @@ from uuid import UUID
 import psycopg
 from flask import Blueprint, Response
 
-from dashboard.insight.timeline import Entry, timeline
+from dashboard.insight.folding import Entry
+from dashboard.insight.timeline import timeline
 from dashboard.ledger.cancelling import Cancelled, Remembered, cancel_send
 from dashboard.ledger.holds import Refused
 from dashboard.ledger.recording import Recorded

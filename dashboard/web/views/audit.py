@@ -7,6 +7,7 @@ from werkzeug.wrappers import Response
 
 from dashboard.ledger.audit import Action, list_entries
 from dashboard.ledger.tables import Role
+from dashboard.ledger.views import Listed, list_views
 from dashboard.web import args
 from dashboard.web.permissions import needs
 from dashboard.web.show import show
@@ -30,5 +31,15 @@ def log() -> Response:
             before=args.number("before"),
             limit=ROWS,
         )
+        views = list_views(connection, here().workspace_id, Listed.AUDIT)
     older = url_for("audit.log", before=entries[-1].id, action=action) if len(entries) == ROWS else None
-    return show("audit", fragment="audit_rows", entries=entries, action=action, actions=list(Action), more=older)
+    return show(
+        "audit",
+        fragment="audit_rows",
+        entries=entries,
+        action=action,
+        actions=list(Action),
+        more=older,
+        views=views,
+        chosen={"action": action.value} if action else {},
+    )

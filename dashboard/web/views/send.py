@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -13,18 +11,20 @@ from flask import Response as FlaskResponse
 from werkzeug.wrappers import Response
 
 from dashboard.identity import masked
-from dashboard.insight.timeline import Entry, timeline
+from dashboard.insight.clocks import skew
 from dashboard.insight.verdict import verdict
 from dashboard.ledger import audit
 from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.notes import read_notes, read_ticket_url, ticket_link
 from dashboard.ledger.raw_events import read_raw_event
 from dashboard.ledger.search import Reading
-from dashboard.ledger.tables import Role
+from dashboard.ledger.tables import Right, Role
 from dashboard.ledger.trace import Trace, read_address, read_message, read_trace
 from dashboard.ledger.vault import Unreadable
 from dashboard.web import args
 from dashboard.web.formats import viewer_zone
 from dashboard.web.headers import MESSAGE_POLICY
+from dashboard.web.marks import line
 from dashboard.web.permissions import needs
 from dashboard.web.show import show
 from dashboard.web.state import database, here, me, vault
@@ -32,17 +32,6 @@ from dashboard.web.state import database, here, me, vault
 blueprint = Blueprint("send", __name__, url_prefix="/sends/<uuid:send_id>")
 
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An entry as it is drawn. ``anchor`` is where proof links to; ``raw_event`` has a payload to look at."""
-
-    entry: Entry
-    since_last: timedelta | None
-    new_day: bool
-    anchor: str | None
-    raw_event: int | None
 
 
 @blueprint.get("")
@@ -53,7 +42,7 @@ def trace(send_id: UUID) -> Response:
 
 
 @blueprint.post("/address")
-@needs(Role.SUPPORT)
+@needs(Role.SUPPORT, Right.REVEAL)
 def reveal(send_id: UUID) -> Response:
     """Show the whole address, and write down who saw it."""
     with database().transaction() as connection:
@@ -64,7 +53,7 @@ def reveal(send_id: UUID) -> Response:
 
 
 @blueprint.get("/message")
-@needs(Role.OPERATOR)
+@needs(Role.SUPPORT, Right.MESSAGES)
 def message(send_id: UUID) -> Response:
     """What the recipient saw; who looked at it is written down."""
     with database().transaction() as connection:
@@ -75,7 +64,7 @@ def message(send_id: UUID) -> Response:
 
 
 @blueprint.get("/message.html")
-@needs(Role.OPERATOR)
+@needs(Role.SUPPORT, Right.MESSAGES)
 def message_html(send_id: UUID) -> Response:
     """The HTML part alone, for the frame of the page above: it runs nothing and fetches nothing."""
     with database().transaction() as connection:
@@ -90,7 +79,7 @@ def message_html(send_id: UUID) -> Response:
 
 
 @blueprint.get("/events/<int:event>")
-@needs(Role.OPERATOR)
+@needs(Role.OPERATOR, Right.REVEAL)
 def raw_event(send_id: UUID, event: int) -> Response:
     """What the provider literally said; who looked at it is written down."""
     with database().transaction() as connection:
@@ -108,16 +97,19 @@ def _page(send_id: UUID, *, fragment: str = "send_trace", **more: Any) -> Respon
         found = _require(connection, send_id)
         now = database_now(connection)
         address = _opened(lambda: read_address(connection, vault(), send_id))
+        notes = read_notes(connection, vault(), workspace_id=found.send.workspace_id, send_id=send_id)
+        tickets = read_ticket_url(connection, found.send.workspace_id)
     judged = verdict(found, now.astimezone(viewer_zone()))
-    marks = _marks(found)
-    by_row = {mark.entry.evidence: mark for mark in marks if mark.anchor}
+    drawn = line(found, now)
     return show(
         "send",
         fragment=fragment,
         trace=found,
         verdict=judged,
-        proof=[by_row[row] for row in judged.proof if row in by_row],
-        marks=marks,
+        proof=[row for row in judged.proof if row in drawn.places],
+        line=drawn,
+        clocks=skew(found),
+        notes=[(note, ticket_link(tickets, note.ticket) if note.ticket else None) for note in notes],
         now=now,
         reading=args.word("by", Reading),
         hidden_address=masked(address) if address else None,
@@ -125,29 +117,10 @@ def _page(send_id: UUID, *, fragment: str = "send_trace", **more: Any) -> Respon
     )
 
 
-def _marks(trace: Trace) -> list[Mark]:
-    raws = {f"event {event.id}": event.id for event in trace.events if event.has_raw}
-    marks: list[Mark] = []
-    seen: set[str] = set()
-    last: Entry | None = None
-    for entry in timeline(trace):
-        first_of_its_row = bool(entry.evidence) and entry.evidence not in seen
-        marks.append(
-            Mark(
-                entry,
-                since_last=entry.at - last.at if last else None,
-                new_day=last is None or entry.at.date() != last.at.date(),
-                anchor=entry.evidence.replace(" ", "-") if first_of_its_row else None,
-                raw_event=raws.get(entry.evidence),
-            )
-        )
-        seen.add(entry.evidence)
-        last = entry
-    return marks
-
-
 def _require(connection: Connection, send_id: UUID) -> Trace:
-    found = read_trace(connection, here().workspace_id, send_id)
+    """The send, with its neighbours in all workspaces that one may see."""
+    also = [one.workspace_id for one in me().memberships if one.workspace_id != here().workspace_id]
+    found = read_trace(connection, here().workspace_id, send_id, also=also)
     if found is None:
         abort(404)
     return found

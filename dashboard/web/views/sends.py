@@ -12,12 +12,14 @@ from uuid import UUID
 from flask import Blueprint, Response, abort, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from dashboard.identity import discreet
 from dashboard.ledger import audit
 from dashboard.ledger.behind import Behind, Span
 from dashboard.ledger.database import Database
+from dashboard.ledger.listing import Cursor, Page, SendFilter, list_sends
 from dashboard.ledger.metrics import read_account_names, read_streams
-from dashboard.ledger.search import Cursor, Page, SendFilter, list_sends
 from dashboard.ledger.tables import Role
+from dashboard.ledger.views import Listed, list_views
 from dashboard.lifecycle import State, Verdict
 from dashboard.web import args
 from dashboard.web.formats import iso
@@ -39,11 +41,12 @@ COLUMNS = (
 @blueprint.get("/sends")
 @needs(Role.SUPPORT)
 def listing() -> AnyResponse:
-    """A page of sends."""
+    """A page of sends; htmx asks for the rows, and the views that fit them."""
     filters = read_filters()
     with database().transaction(durable=False) as connection:
         page = list_sends(connection, here().workspace_id, filters, after=read_cursor())
         streams = [stream.name for stream in read_streams(connection, here().workspace_id)]
+        views = list_views(connection, here().workspace_id, Listed.SENDS)
     chosen: dict[str, Any] = {name: request.args[name] for name in FILTERS if request.args.get(name)}
     older = url_for("sends.listing", after=str(page.next), **chosen) if page.next else None
     return show(
@@ -52,6 +55,7 @@ def listing() -> AnyResponse:
         page=page,
         filters=filters,
         chosen=chosen,
+        views=views,
         streams=streams,
         states=list(State),
         verdicts=[Verdict.DUPLICATE, Verdict.IN_PROGRESS, Verdict.MISMATCH],
@@ -133,8 +137,8 @@ def _lines(base: Database, workspace_id: UUID, filters: SendFilter) -> Iterator[
         for row in page.rows:
             yield _line(
                 (
-                    row.send_id, row.mailstream, row.key, row.recipient_id, row.state, row.reason, row.delivery,
-                    row.trigger_type, row.trigger_id, iso(row.recorded_at), row.duplicates,
+                    row.send_id, row.mailstream, row.key, discreet(row.recipient_id), row.state, row.reason,
+                    row.delivery, row.trigger_type, discreet(row.trigger_id), iso(row.recorded_at), row.duplicates,
                 )
             )  # fmt: skip
         after = page.next

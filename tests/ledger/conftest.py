@@ -1,0 +1,34 @@
+"""A large ledger, for how PostgreSQL would answer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench import generated
+from dashboard.ledger.database import Database
+from tests.conftest import SOAK
+from tests.factories import Factory, own_database
+
+SENDS = 1_000_000 if SOAK else 100_000
+"""Sends of the large ledger."""
+
+
+@pytest.fixture(scope="package")
+def full(server_url: str, template_database: str) -> Iterator[Factory]:
+    """A large ledger, analysed, whose planner behaves as it does by default."""
+    with own_database(server_url, template_database) as url:
+        database = Database(url, pool_size=1)
+        connection = database.connect()
+        factory = Factory(connection)
+        factory.stream("welcome")
+        generated.fill(
+            connection, factory.vault, workspace=factory.workspace, account=factory.account, sends=SENDS
+        )  # fmt: skip
+        connection.commit()
+        connection.autocommit = True
+        connection.execute("vacuum analyze")
+        yield factory
+        connection.close()
+        database.close()

@@ -1,0 +1,109 @@
+"""No search, trace or list reads a table that grows with the mail from end to end, however large it is.
+
+The plans are those of a generated, analysed ledger: 100,000 sends here, a million in the long form; ``python -m
+bench.finding`` does it with ten million and says how long each takes. What is counted besides are the pages that are
+really read: a plan may walk an index far longer than it should.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from bench import generated
+from bench.plans import MOST_PAGES, pages, scanned
+from dashboard.ledger import listing, search
+from dashboard.ledger.database import compiled, statement
+from dashboard.ledger.listing import Cursor, SendFilter
+from dashboard.ledger.search import Before
+from dashboard.lifecycle import State, Verdict
+from tests.conftest import SOAK
+from tests.factories import Factory
+
+pytestmark = pytest.mark.xdist_group("large ledger")
+
+
+def test_a_plan_that_reads_a_hot_table_from_end_to_end_is_noticed(full: Factory) -> None:
+    slow, bind = "select * from sendonce.sends where recipient_id like %(text)s", {"text": "%x"}
+    assert scanned(full.connection, slow, bind) == {"sends"}
+    assert pages(full.connection, slow, bind) > MOST_PAGES * (10 if SOAK else 1)
+
+
+LATER = Before(generated.BEGAN.replace(day=2), uuid4())
+
+
+@pytest.mark.parametrize("before", [search.START, LATER], ids=["first", "older"])
+@pytest.mark.parametrize("text", generated.TYPED.values(), ids=generated.TYPED)
+def test_no_search_reads_a_hot_table_from_end_to_end(full: Factory, text: str, before: Before) -> None:
+    bind = _bound(full, search._readings(full.vault, full.workspace, text), before)
+    assert scanned(full.connection, statement("read_hits"), bind) == set()
+    assert pages(full.connection, statement("read_hits"), bind) < MOST_PAGES
+
+
+@pytest.mark.parametrize("text", generated.MISTYPED.values(), ids=generated.MISTYPED)
+def test_no_search_for_what_is_close_does(full: Factory, text: str) -> None:
+    bind = _bound(full, search._closeness(full.vault, text), search.START)
+    assert scanned(full.connection, statement("read_close"), bind) == set()
+    assert pages(full.connection, statement("read_close"), bind) < MOST_PAGES * 10, (
+        "thousands of spellings are looked up"
+    )
+
+
+def _bound(full: Factory, readings: dict[str, object], before: Before) -> dict[str, object]:
+    where = {"workspace_id": full.workspace, "before_at": before.at, "before_id": before.send_id}
+    return {**readings, **where, "limit": search.HITS, "kinds": search.KINDS}
+
+
+TRACE_PARTS = (
+    "send", "stream", "account", "attempts", "duplicates", "moves", "events", "second_ids", "holds", "decisions",
+    "cancels", "workers", "suppressions", "neighbours",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("part", TRACE_PARTS)
+def test_no_part_of_a_trace_reads_a_hot_table_from_end_to_end(full: Factory, part: str) -> None:
+    send = _a_send(full)
+    bind = {
+        "workspace_id": full.workspace, "send_id": send, "workspace_ids": [full.workspace, uuid4()],
+        "send_ids": [send, uuid4()], "limit": 50, "cap": 100,
+    }  # fmt: skip
+    assert scanned(full.connection, statement(f"read_trace_{part}"), bind) == set()
+    assert pages(full.connection, statement(f"read_trace_{part}"), bind) < MOST_PAGES
+
+
+def _a_send(full: Factory) -> UUID:
+    row = full.connection.execute("select id from sendonce.sends where key = 'receipt:order_777:v3'").fetchone()
+    assert row is not None
+    found: UUID = row[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    "after", [None, Cursor(generated.BEGAN.replace(hour=12), uuid4())], ids=["first", "later"]
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "filters",
+    [
+        SendFilter(),
+        SendFilter(mailstream="welcome"),
+        *(SendFilter(state=state) for state in State),
+        SendFilter(state=State.PENDING, mailstream="welcome"),
+        SendFilter(verdict=Verdict.MISMATCH),
+    ],
+    ids=lambda filters: str(filters.state or filters.verdict or filters.mailstream or "all"),
+)
+def test_no_list_reads_a_hot_table_from_end_to_end(full: Factory, filters: SendFilter, after: Cursor | None) -> None:
+    query, bind = compiled(listing._listing(full.workspace, filters, after, 51))
+    # Claims change no index, so that they stay cheap; their list reads the table of what is open, which is small.
+    assert scanned(full.connection, query, bind) == ({"work"} if filters.state == State.CLAIMED else set())
+
+
+@pytest.mark.parametrize("kept", ["1 day", "100 years"], ids=["all of it is old", "nothing is"])
+def test_retention_comes_to_what_is_old_by_an_index(full: Factory, kept: str) -> None:
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute("update sendonce.mailstreams set retain_for = %s::interval", (kept,))
+        assert scanned(full.connection, statement("lock_retained"), {"limit": 100}) == set()
+        assert (
+            scanned(full.connection, statement("count_retained"), {"workspace_id": full.workspace, "cap": 100}) == set()
+        )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from psycopg.types.json import Jsonb
 
-from dashboard.ledger.database import BY_INDEX, statement
 from dashboard.ledger.metrics import (
     POINTS,
     SUMMED,
@@ -20,11 +18,9 @@ from dashboard.ledger.metrics import (
     read_streams,
     read_workers,
 )
-from dashboard.ledger.tables import NO_ACCOUNT, rollups
+from dashboard.ledger.tables import rollups
 from dashboard.lifecycle import Reason
 from tests.factories import NOON, Factory
-from tests.ledger.test_search import full as full
-from tests.ledger.test_search import scanned
 
 HOUR = timedelta(hours=1)
 
@@ -100,17 +96,6 @@ def test_many_open_sends_are_counted_up_to_a_number_by_mailstream(
             factory.held(mailstream=stream)
     gauges = read_gauges(factory.connection, factory.workspace)
     assert (gauges.pending, gauges.unknown, gauges.held) == (8, 3, 3)
-
-
-def test_gauges_and_roll_ups_read_no_hot_table_from_end_to_end(full: Factory) -> None:
-    bind: dict[str, Any] = {"workspace_id": full.workspace, "counted": 100}
-    assert scanned(full, statement("read_gauges"), bind) == set()
-    bucket = {"workspace_id": [full.workspace], "mailstream": ["receipts"], "minute": [NOON]}
-    extra = {"nobody": NO_ACCOUNT, "bounds": [1.0]}
-    with full.connection.transaction():
-        full.connection.execute(BY_INDEX)  # as the worker's transactions begin
-        for name in ("insert_rollups", "insert_latencies", "insert_carriers", "delete_rollups"):
-            assert scanned(full, statement(name), bucket | extra) == set()
 
 
 # ── series ───────────────────────────────────────────────────────────────────────────────────────────────────────────

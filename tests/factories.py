@@ -493,11 +493,13 @@ class Factory:
 
     def hold(self, send: UUID, reason: str, *, opened: float, waives: list[str]) -> int:
         """An open hold."""
+        row = self.connection.execute("select mailstream from sendonce.sends where id = %s", (send,)).fetchone()
+        assert row is not None
         hold: int = self.add(
             "holds",
             send_id=send,
             workspace_id=self.workspace,
-            mailstream=self.mailstream,
+            mailstream=row[0],
             account_id=self.account,
             reason=reason,
             waives=waives,

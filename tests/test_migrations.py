@@ -111,6 +111,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "decision": lifecycle.Decision,
     "suppression_scope": tables.SuppressionScope,
     "role": tables.Role,
+    "stage": tables.Stage,
 }
 
 

@@ -174,9 +174,8 @@ def rotate_webhook_secret(*, name: str, file: str | None, secret_stdin: bool, en
 def pause_account(name: str, reason: str, workspace: str) -> None:
     """Start no attempt on an account until it is resumed. What is under way runs to its end."""
     with ledger() as connection:
-        workspace_id, account_id = _known(connection, workspace, name)
-        accounts.pause_account(connection, account_id, reason=reason)
-        audit.record(connection, audit.Action.PAUSE_ACCOUNT, workspace_id=workspace_id, subject=name, reason=reason)
+        workspace_id, _ = _known(connection, workspace, name)
+        accounts.pause_by_person(connection, workspace_id=workspace_id, name=name, reason=reason)
     click.echo(f"{name} is paused.")
 
 
@@ -186,9 +185,8 @@ def pause_account(name: str, reason: str, workspace: str) -> None:
 def resume_account(name: str, workspace: str) -> None:
     """End a pause, a person's or one that the provider's trouble made."""
     with ledger() as connection:
-        workspace_id, account_id = _known(connection, workspace, name)
-        accounts.resume_account(connection, account_id)
-        audit.record(connection, audit.Action.RESUME_ACCOUNT, workspace_id=workspace_id, subject=name)
+        workspace_id, _ = _known(connection, workspace, name)
+        accounts.resume_by_person(connection, workspace_id=workspace_id, name=name)
     click.echo(f"{name} is active.")
 
 

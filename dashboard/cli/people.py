@@ -8,7 +8,7 @@ from uuid import UUID
 import click
 
 from dashboard.cli import Mistake
-from dashboard.cli.ledger import ledger
+from dashboard.cli.ledger import answering, ledger
 from dashboard.cli.options import example, workspace_option
 from dashboard.ledger import access, audit
 from dashboard.ledger.tables import Role
@@ -107,15 +107,21 @@ def token() -> None:
 
 @token.command("add", epilog=example("sendonce token add shop-backend"))
 @click.argument("name")
+@click.option("--user", "login", metavar="LOGIN", help="For whom it decides: it may do what that person may.")
 @workspace_option
-def add_token(name: str, workspace: str) -> None:
-    """Make a token. It is printed once, and nobody can show it again."""
+def add_token(name: str, login: str | None, workspace: str) -> None:
+    """Make a token. It is printed once, and nobody can show it again.
+
+    Without --user it asks for sends and looks at them; with it, it also does what operators do, in that person's name.
+    """
     with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
-        token_id, secret = access.add_token(connection, workspace_id=workspace_id, name=name)
+        user_id = answering(connection, login) if login else None
+        token_id, secret = access.add_token(connection, workspace_id=workspace_id, name=name, user_id=user_id)
         audit.record(
-            connection, audit.Action.ADD_TOKEN, workspace_id=workspace_id, subject=token_id, detail={"name": name}
-        )
+            connection, audit.Action.ADD_TOKEN, workspace_id=workspace_id, subject=token_id,
+            detail={"name": name} | ({"for": login} if login else {}),
+        )  # fmt: skip
     click.echo(secret)
 
 

@@ -63,6 +63,9 @@ def _rules_options(command: Any) -> Any:
             "--retain-for", type=duration, metavar="SPAN", help="How long after its end a send keeps its message."
         ),
         click.option("--retain-for-ever", is_flag=True, help="Nothing is taken away."),
+        click.option(
+            "--second-person/--one-person", default=None, help="Whether a second person agrees to each held send's end."
+        ),
     ):
         command = option(command)
     return command
@@ -191,6 +194,7 @@ def _changed(found: Stream, given: dict[str, Any]) -> Stream:
         "unknown_policy": given["unknown"] and Policy(given["unknown"]), "grace": given["grace"],
         "too_late_after": given["too_late_after"], "late_policy": given["late"] and Policy(given["late"]),
         "max_attempts": given["max_attempts"], "retry_for": given["retry_for"], "retain_for": given["retain_for"],
+        "second_person": given["second_person"],
     }  # fmt: skip
     changed: Rules = replace(found.rules, **{name: value for name, value in rules.items() if value is not None})
     if given["never_late"]:

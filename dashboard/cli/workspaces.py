@@ -34,17 +34,41 @@ def list_workspaces() -> None:
 
 
 @workspace.command(
-    "set", epilog=example("sendonce workspace set --ticket-url 'https://desk.example.com/tickets/{ticket}'")
+    "set",
+    epilog=example(
+        "sendonce workspace set --ticket-url 'https://desk.example.com/tickets/{ticket}'",
+        "sendonce workspace set --second-person-above 20",
+    ),
 )
-@click.option("--ticket-url", required=True, help="Where a ticket is, with {ticket} for its number; empty: nowhere.")
+@click.option("--ticket-url", help="Where a ticket is, with {ticket} for its number; empty: nowhere.")
+@click.option(
+    "--second-person-above",
+    "above",
+    type=click.IntRange(0),
+    metavar="NUMBER",
+    help="Deciding more held sends than these at once needs a second person.",
+)
+@click.option("--no-second-person", "never", is_flag=True, help="No number of them does.")
 @workspace_option
-def set_workspace(ticket_url: str, workspace: str) -> None:
-    """Tell where the tickets are whose numbers agents keep with sends: they become links."""
+def set_workspace(ticket_url: str | None, above: int | None, never: bool, workspace: str) -> None:
+    """Change a workspace: where the tickets are whose numbers agents keep with sends, and when two people decide."""
+    if above is not None and never:
+        raise click.UsageError("give either --second-person-above or --no-second-person")
+    if ticket_url is None and above is None and not never:
+        raise click.UsageError("say what to change")
     with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
-        notes.set_ticket_url(connection, workspace_id, ticket_url or None)
+        detail: dict[str, object] = {}
+        if ticket_url is not None:
+            notes.set_ticket_url(connection, workspace_id, ticket_url or None)
+            detail["ticket_url"] = ticket_url
+        if above is not None or never:
+            access.set_second_person(connection, workspace_id, above=above)
+            detail["second_person_above"] = "never" if above is None else above
         audit.record(
-            connection, audit.Action.SET_WORKSPACE, workspace_id=workspace_id, subject=workspace,
-            detail={"ticket_url": ticket_url},
-        )  # fmt: skip
-    click.echo(f"Tickets of {workspace} are at {ticket_url}." if ticket_url else "Tickets are no links any more.")
+            connection, audit.Action.SET_WORKSPACE, workspace_id=workspace_id, subject=workspace, detail=detail
+        )
+    if ticket_url is not None:
+        click.echo(f"Tickets of {workspace} are at {ticket_url}." if ticket_url else "Tickets are no links any more.")
+    if above is not None or never:
+        click.echo("One person decides, however many." if never else f"Above {above} sends two people decide.")

@@ -47,7 +47,7 @@ def held_in_doubt(trace: Trace, now: datetime) -> Verdict | None:
         sentence=f"Held for a person {_held_since(trace, now)}: {doubted(doubts[0], now)}, so it may have been taken",
         cause=Cause.HELD_IN_DOUBT,
         sureness=Sureness.CANNOT_TELL,
-        next=f"A person decides: {_choices(trace, now)}{by_event(trace, 'settle it first')}",
+        next=f"A person decides: {_choices(trace, now)}{by_event(trace, 'settle it first')}{_expiry(trace, now)}",
         proof=[*move_proof(trace, "hold"), *map(reference, doubts)],
     )
 
@@ -64,9 +64,15 @@ def held(trace: Trace, now: datetime) -> Verdict | None:
         sureness=Sureness.PROVED,
         next="A person confirms that it is cancelled: somebody cancelled it before."
         if _cancel_remembered(trace)
-        else "A person decides: release it or cancel it.",
+        else f"A person decides: release it or cancel it.{_expiry(trace, now)}",
         proof=[*move_proof(trace, "hold"), *map(reference, trace.attempts)],
     )
+
+
+def _expiry(trace: Trace, now: datetime) -> str:
+    """When its mailstream wants it no more, as a last sentence; none where it waits as long as it takes."""
+    end = trace.work.check_at if trace.work else None
+    return f" Undecided, it is cancelled {at(end, now)}: it is of no use any more." if end else ""
 
 
 def _cancel_remembered(trace: Trace) -> bool:

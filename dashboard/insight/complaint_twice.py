@@ -155,9 +155,12 @@ def may_be_two(case: Case) -> Answer | None:
 
 
 def one_message_copied(case: Case) -> Answer | None:
-    """Both copies have one Message-ID: one message, copied where it was delivered."""
+    """Both copies have one Message-ID: one message, copied where it was delivered.
+
+    A message that may have been submitted twice carries one Message-ID both times where it goes by SMTP.
+    """
     ids = case.message_ids
-    if len(ids) < 2 or len(set(ids)) > 1:
+    if len(ids) < 2 or len(set(ids)) > 1 or any(most_copies(trace) > 1 for trace in case.evidence.named):
         return None
     trace = next((trace for trace in case.evidence.named if _carries(trace, ids[0])), None)
     known = trace or next(iter(case.taken), None)

@@ -20,10 +20,10 @@ from dashboard.insight.wording import at
 CAUSES: dict[Complaint, tuple[Callable[[Case], Answer | None], ...]] = {
     Complaint.TWICE: (
         twice.accepted_more_than_once,
+        twice.one_message_copied,
         twice.same_content_two_keys,
         twice.same_content_two_streams,
         twice.may_be_two,
-        twice.one_message_copied,
         twice.delivered_twice,
         twice.beside_sendonce,
         twice.two_revisions,

@@ -261,7 +261,7 @@ def _decisions(trace: Trace) -> Iterator[Entry]:
             lane=Lane.PERSON,
             what=f"Decided: {words[Decision(decision.decision)]}",
             who=decision.person,
-            detail=decision.reason,
+            detail=_words(decision.reason, decision.approved_by and f"{decision.approved_by} agreed"),
             evidence=f"decision {decision.id}",
         )
 

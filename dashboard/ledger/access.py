@@ -71,6 +71,8 @@ class ApiToken:
     name: str
     created_at: datetime
     revoked_at: datetime | None
+    user_id: UUID | None
+    """For whom it decides, with what that person may do. None: it asks for sends, and decides nothing."""
 
 
 def includes(role: Role, needed: Role) -> bool:
@@ -154,6 +156,11 @@ def add_workspace(connection: Connection, *, name: str, title: str) -> UUID:
     return UUID(str(row[0]))
 
 
+def set_second_person(connection: Connection, workspace_id: UUID, *, above: int | None) -> None:
+    """Above how many held sends decided at once a second person has to agree. None: never for their number."""
+    connection.execute("update sendonce.workspaces set second_person_above = %s where id = %s", (above, workspace_id))
+
+
 def list_workspaces(connection: Connection) -> list[tuple[str, str]]:
     """Name and title of all workspaces, by name."""
     return [(row[0], row[1]) for row in connection.execute("select name, title from sendonce.workspaces order by name")]
@@ -162,14 +169,17 @@ def list_workspaces(connection: Connection) -> list[tuple[str, str]]:
 # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def add_token(connection: Connection, *, workspace_id: UUID, name: str) -> tuple[UUID, str]:
-    """Make an API token: its id, and the token, which nobody can show again."""
+def add_token(
+    connection: Connection, *, workspace_id: UUID, name: str, user_id: UUID | None = None
+) -> tuple[UUID, str]:
+    """Make an API token: its id, and the token, which nobody can show again. ``user_id``: for whom it decides."""
     if not name.strip():
         raise Refused("a token needs a name that says which program uses it")
     token = "so_" + secrets.token_urlsafe(32)
     row = run(
-        connection, "add_token", workspace_id=workspace_id, name=name.strip(), token_hash=token_hash(token)
-    ).fetchone()
+        connection, "add_token", workspace_id=workspace_id, name=name.strip(), token_hash=token_hash(token),
+        user_id=user_id,
+    ).fetchone()  # fmt: skip
     assert row is not None
     return UUID(str(row[0])), token
 
@@ -233,7 +243,7 @@ def _people(connection: Connection, where: LiteralString, given: object) -> list
 def _tokens(connection: Connection, where: LiteralString, given: object) -> list[ApiToken]:
     rows = connection.execute(
         f"""
-        select id, workspace_id, name, created_at, revoked_at from sendonce.api_tokens
+        select id, workspace_id, name, created_at, revoked_at, user_id from sendonce.api_tokens
         where {where} order by created_at desc
         """,  # noqa: S608
         {"given": given},

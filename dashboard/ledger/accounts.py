@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from dashboard.ledger.database import Connection
+from dashboard.ledger import audit
+from dashboard.ledger.database import Connection, statement
 from dashboard.ledger.vault import Vault
 
 TROUBLES_TO_PAUSE = 3
@@ -109,6 +110,17 @@ class AccountRow:
     """Until a person resumes it."""
     paused_until: datetime | None
     paused_reason: str | None
+    troubles: int
+    """Failures in a row to reach the provider; :data:`TROUBLES_TO_PAUSE` of them open the breaker."""
+    settling_time: timedelta | None
+    mailstreams: list[str]
+
+    @property
+    def breaker(self) -> str:
+        """closed, open (nothing is tried until the pause ends), or trying (one call tries)."""
+        if self.paused_until is not None and self.paused_reason == TRIED_AGAIN:
+            return "trying"
+        return "open" if self.troubles >= TROUBLES_TO_PAUSE else "closed"
 
 
 def list_accounts(connection: Connection, workspace_id: UUID) -> list[AccountRow]:
@@ -118,7 +130,9 @@ def list_accounts(connection: Connection, workspace_id: UUID) -> list[AccountRow
         select id, name, provider, key_window, rate_per_second,
           coalesce(paused_until = 'infinity', false) as paused_for_good,
           case when isfinite(paused_until) and paused_until > now() then paused_until end as paused_until,
-          case when paused_until > now() then paused_reason end as paused_reason
+          case when paused_until > now() then paused_reason end as paused_reason, troubles, settling_time,
+          array(select m.name from sendonce.mailstreams m where m.account_id = accounts.id order by m.name)
+            as mailstreams
         from sendonce.accounts where workspace_id = %s order by name
         """,
         (workspace_id,),
@@ -167,6 +181,64 @@ def resume_account(connection: Connection, account_id: UUID) -> None:
         "update sendonce.accounts set paused_until = null, paused_reason = null, troubles = 0 where id = %s",
         (account_id,),
     )
+
+
+def pause_by_person(
+    connection: Connection, *, workspace_id: UUID, name: str, reason: str, user_id: UUID | None = None
+) -> bool:
+    """Pause an account by its name, with an audit row. False where the workspace has none of that name."""
+    account_id = find_account(connection, workspace_id, name)
+    if account_id is not None:
+        pause_account(connection, account_id, reason=reason)
+        audit.record(
+            connection, audit.Action.PAUSE_ACCOUNT, workspace_id=workspace_id, user_id=user_id, subject=name,
+            reason=reason,
+        )  # fmt: skip
+    return account_id is not None
+
+
+def resume_by_person(
+    connection: Connection, *, workspace_id: UUID, name: str, user_id: UUID | None = None, reason: str | None = None
+) -> bool:
+    """End a pause of an account by its name, with an audit row. False where the workspace has none of that name."""
+    account_id = find_account(connection, workspace_id, name)
+    if account_id is not None:
+        resume_account(connection, account_id)
+        audit.record(
+            connection, audit.Action.RESUME_ACCOUNT, workspace_id=workspace_id, user_id=user_id, subject=name,
+            reason=reason,
+        )  # fmt: skip
+    return account_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountError:
+    """How attempts of an account ended lately that were not accepted at once. ``said``: the newest reason."""
+
+    account_id: UUID
+    status: str
+    error_class: str | None
+    error_code: str | None
+    said: str | None
+    number: int
+    last_at: datetime
+
+
+ERRORS_LOOKED_AT = 300
+
+
+def read_account_errors(connection: Connection, workspace_id: UUID) -> dict[UUID, list[AccountError]]:
+    """What the newest moves of the last day that were no straight way tell of each account, the newest first.
+
+    At most :data:`ERRORS_LOOKED_AT` moves to each of failed, pending and unknown are looked at.
+    """
+    rows = connection.cursor(row_factory=class_row(AccountError)).execute(
+        statement("read_account_errors"), {"workspace_id": workspace_id, "looked_at": ERRORS_LOOKED_AT}, binary=True
+    )
+    found: dict[UUID, list[AccountError]] = {}
+    for row in rows:
+        found.setdefault(row.account_id, []).append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -492,7 +492,7 @@ def doubtful(row: Work, terms: Terms, doubt: Doubt, now: datetime, reason: Reaso
 def read_terms(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Terms]:
     """The retry and doubt rules of these open sends."""
     return {
-        row[0]: Terms(row[1], row[2], row[3], Policy(row[4]), row[5], row[6], row[7])
+        row[0]: Terms(row[1], row[2], row[3], Policy(row[4]), row[5], row[6], row[7], row[8])
         for row in run(connection, "read_terms", ids=ids).fetchall()
     }
 

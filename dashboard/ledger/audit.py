@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -32,6 +32,10 @@ class Action(StrEnum):
     HELD_RESEND = "held.resend"  # the three are written by ``holds.decide``
     HELD_MARK_ACCEPTED = "held.mark_accepted"
     HELD_CANCEL = "held.cancel"
+    HELD_PROPOSE = "held.propose"  # many at once; each is written down by ``holds.decide`` as well
+    HELD_AGREE = "held.agree"
+    HELD_DECLINE = "held.decline"
+    HELD_WITHDRAW = "held.withdraw"
     CANCEL_SEND = "cancel_send"  # a send that was not held
     REPLAY_SEND = "replay_send"
     REQUEUE_DEAD_LETTER = "dead_letter.requeue"
@@ -50,6 +54,8 @@ class Action(StrEnum):
     ROTATE_WEBHOOK_SECRET = "rotate_webhook_secret"
     PAUSE_ACCOUNT = "pause_account"
     RESUME_ACCOUNT = "resume_account"
+    DRAIN_WORKER = "drain_worker"
+    EXPORT_AUDIT = "export_audit"
     ADD_STREAM = "add_stream"
     SET_STREAM = "set_stream"
     PAUSE_STREAM = "pause_stream"
@@ -111,11 +117,27 @@ def record(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which entries; all that is given must fit."""
+
+    action: str | None = None
+    who: str | None = None
+    """A login, or the name of a token."""
+    subject: str | None = None
+    """A send id, a mailstream, an account, a login, ….: exactly."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+EVERYTHING = AuditFilter()
+
+
 def list_entries(
     connection: Connection,
     workspace_id: UUID,
     *,
-    action: str | None = None,
+    filters: AuditFilter = EVERYTHING,
     before: int | None = None,
     limit: int = 50,
 ) -> list[Entry]:
@@ -136,10 +158,14 @@ def list_entries(
             )
         )
           and (%(action)s::text is null or audit.action = %(action)s)
+          and (%(who)s::text is null or coalesce(users.login, api_tokens.name) = %(who)s)
+          and (%(subject)s::text is null or audit.subject = %(subject)s)
+          and (%(since)s::timestamptz is null or audit.at >= %(since)s)
+          and (%(until)s::timestamptz is null or audit.at < %(until)s)
           and (%(before)s::bigint is null or audit.id < %(before)s)
         order by audit.id desc
         limit %(limit)s
         """,
-        {"workspace_id": workspace_id, "action": action, "before": before, "limit": limit},
+        {"workspace_id": workspace_id, "before": before, "limit": limit, **asdict(filters)},
     )
     return [Entry(*row) for row in rows]

@@ -159,7 +159,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
-    """A worker process. ``state``: running, stopped (it said so), or lost (it stopped beating)."""
+    """A worker process. ``state``: running, draining (asked to end), stopped (it said so), or lost (no beat comes)."""
 
     id: UUID
     name: str

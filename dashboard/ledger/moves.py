@@ -17,7 +17,7 @@ from dashboard.ledger.database import Connection, run
 from dashboard.lifecycle import By, Move, State
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
-"""A held send is looked at by the reconciler no sooner than somebody asks it to be."""
+"""A held send waits for a person; ``set_aside_work`` names an end where its mailstream cancels what is late."""
 
 
 @dataclass(frozen=True, slots=True)

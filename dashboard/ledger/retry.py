@@ -24,6 +24,8 @@ class Terms:
     settling_time: timedelta | None
     endpoint: bytes
     """Of the account as it is now."""
+    useful_for: timedelta | None = None
+    """How long after its due time a held send is of use: then it is cancelled. None: it waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)

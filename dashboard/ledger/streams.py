@@ -31,6 +31,8 @@ class Rules:
     retry_for: timedelta
     retain_for: timedelta | None = None
     """How long after its end a send keeps its message and all that is personal. None: for ever."""
+    second_person: bool = False
+    """Each decision about a held send of it is agreed to by a second person."""
 
 
 DEFAULTS: dict[MailClass, Rules] = {
@@ -82,12 +84,14 @@ def save_stream(
 ) -> None:
     """Make a mailstream, or change the one of that name. Raises :class:`BadStream`.
 
-    The class of a mailstream with open sends changes with them, since claims go by class.
+    The class of a mailstream with open sends changes with them, since claims go by class. Where it changes what becomes
+    of a late one, those that are held are looked at again.
     """
     found = connection.execute(
         "select key_window, settling_time from sendonce.accounts where id = %s and workspace_id = %s",
         (account_id, workspace_id),
     ).fetchone()
+    before = read_stream(connection, workspace_id, name)
     if found is None:
         raise BadStream("the account of this mailstream is not in its workspace")
     chosen = rules or rules_for(mail_class, found[0])
@@ -95,23 +99,33 @@ def save_stream(
     connection.execute(
         """
         insert into sendonce.mailstreams (workspace_id, name, title, owner, mail_class, account_id, unknown_policy,
-          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for, second_person)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         on conflict (workspace_id, name) do update set title = excluded.title, owner = excluded.owner,
           mail_class = excluded.mail_class, account_id = excluded.account_id, unknown_policy = excluded.unknown_policy,
           grace = excluded.grace, too_late_after = excluded.too_late_after, late_policy = excluded.late_policy,
-          max_attempts = excluded.max_attempts, retry_for = excluded.retry_for, retain_for = excluded.retain_for
+          max_attempts = excluded.max_attempts, retry_for = excluded.retry_for, retain_for = excluded.retain_for,
+          second_person = excluded.second_person
         """,
         (
             workspace_id, name, title, owner, str(mail_class), account_id, str(chosen.unknown_policy), chosen.grace,
             chosen.too_late_after, str(chosen.late_policy), chosen.max_attempts, chosen.retry_for,
-            chosen.retain_for,
+            chosen.retain_for, chosen.second_person,
         ),
     )  # fmt: skip
     connection.execute(
         "update sendonce.work set mail_class = %s where workspace_id = %s and mailstream = %s and mail_class <> %s",
         (str(mail_class), workspace_id, name, str(mail_class)),
     )
+    if before is not None and _lateness(before.rules) != _lateness(chosen):
+        connection.execute(
+            "update sendonce.work set check_at = now() where workspace_id = %s and mailstream = %s and state = 'held'",
+            (workspace_id, name),
+        )
+
+
+def _lateness(rules: Rules) -> tuple[timedelta | None, Policy]:
+    return rules.too_late_after, rules.late_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +154,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
     rows = connection.execute(
         f"""
         select name, title, owner, mail_class, account_id, unknown_policy, grace, too_late_after, late_policy,
-          max_attempts, retry_for, retain_for
+          max_attempts, retry_for, retain_for, second_person
         from sendonce.mailstreams where {where} order by name
         """,  # noqa: S608  # the condition is a literal of this file
         given,
@@ -150,7 +164,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
             name=name, title=title, owner=owner, mail_class=MailClass(mail_class), account_id=account_id,
             rules=Rules(
                 unknown_policy=Policy(r[0]), grace=r[1], too_late_after=r[2], late_policy=Policy(r[3]),
-                max_attempts=r[4], retry_for=r[5], retain_for=r[6],
+                max_attempts=r[4], retry_for=r[5], retain_for=r[6], second_person=r[7],
             ),
         )
         for name, title, owner, mail_class, account_id, *r in rows

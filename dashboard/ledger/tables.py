@@ -97,6 +97,18 @@ class SuppressionScope(StrEnum):
     STREAM = "stream"  # an unsubscribe: its mailstream
 
 
+class Stage(StrEnum):
+    """How far a decision about many held sends has come."""
+
+    PREVIEW = "preview"  # only its maker has seen it
+    WAITING = "waiting"  # for a second person
+    RUNNING = "running"  # a worker carries it out, send by send
+    DONE = "done"
+    WITHDRAWN = "withdrawn"  # by its maker
+    DECLINED = "declined"  # by the second person
+    EXPIRED = "expired"  # nobody agreed in time
+
+
 class Role(StrEnum):
     """What a person may do in a workspace; each includes the one before."""
 
@@ -127,6 +139,7 @@ policy = pg_enum("policy", *Policy)
 decision = pg_enum("decision", *Decision)
 suppression_scope = pg_enum("suppression_scope", *SuppressionScope)
 role = pg_enum("role", *Role)
+stage = pg_enum("stage", *Stage)
 
 Exact = Text(collation="C")
 """Names, keys and ids: compared byte for byte, so that a plain index also serves prefix search."""
@@ -152,6 +165,8 @@ workspaces = Table(
     Column("paused_reason", Text),
     Column("ticket_url", Text),  # where its tickets are: https://…/{ticket}
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("second_person_above", Integer, server_default=text("100")),  # held sends decided at once; null: never
+    CheckConstraint("second_person_above >= 0", name="second_person_number"),
 )
 
 accounts = Table(
@@ -204,6 +219,7 @@ mailstreams = Table(
     Column("paused_at", Time),
     Column("paused_reason", Text),
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("second_person", Boolean, nullable=False, server_default=text("false")),  # for each of its held sends
     PrimaryKeyConstraint("workspace_id", "name"),
     CheckConstraint("late_policy <> 'release'", name="late_is_never_released"),
     CheckConstraint("max_attempts > 0", name="attempts_positive"),
@@ -263,6 +279,7 @@ api_tokens = Table(
     Column("token_hash", LargeBinary, nullable=False, unique=True),  # SHA-256 of a random token
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("revoked_at", Time),
+    Column("user_id", Uuid, ForeignKey("users.id")),  # whom it acts for; null: a producer, which decides nothing
 )
 
 settings = Table(
@@ -514,6 +531,13 @@ attempts = Table(
     Index("attempts_started", "started_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     # Few attempts are ever in doubt.
     Index("attempts_doubted", "doubted_at", postgresql_where=text("doubted_at is not null")),
+    # The newest of one account: how those that failed like this one ended.
+    Index(
+        "attempts_doubted_by_account",
+        "account_id",
+        "doubted_at",
+        postgresql_where=text("doubted_at is not null"),
+    ),
     CheckConstraint("(status = 'submitting') = (finished_at is null)", name="finished_has_time"),
     CheckConstraint("n > 0", name="counted_from_one"),
     CheckConstraint("status <> 'ambiguous' or doubted_at is not null", name="doubt_has_time"),
@@ -683,8 +707,58 @@ decisions = Table(
     Column("before_state", any_state, nullable=False),
     Column("after_state", any_state, nullable=False),
     Column("at", Time, nullable=False, server_default=NOW),
+    Column("approved_by", Uuid, ForeignKey("users.id")),  # the second person, where one had to agree
+    Column("proposal_id", Uuid),  # decided with others
     Index(None, "send_id"),
     CheckConstraint("length(trim(reason)) > 0", name="reason_given"),
+    CheckConstraint("approved_by <> user_id", name="approved_by_another"),
+)
+
+proposals = Table(
+    # One decision about many held sends, from the preview to what came of it.
+    "proposals",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id"), nullable=False),
+    Column("decision", decision, nullable=False),
+    Column("filters", JSONB),  # all that fit these; null: they were picked one by one
+    Column("sends", Integer, nullable=False),
+    Column("left_out", Integer, nullable=False),  # chosen, but the decision is none that they allow
+    Column("mailstreams", JSONB, nullable=False),  # name: how many
+    Column("stage", stage, nullable=False, server_default=text("'preview'")),
+    Column("second_person", Text),  # why one has to agree; null: nobody has to
+    Column("reason", Text),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("proposed_at", Time),
+    Column("expires_at", Time, nullable=False),
+    Column("answered_by", Uuid, ForeignKey("users.id")),  # who agreed or declined
+    Column("answered_at", Time),
+    Column("answer", Text),  # why it was declined or withdrawn
+    Column("ended_at", Time),
+    Index("proposals_by_time", "workspace_id", "created_at"),
+    Index("proposals_under_way", "expires_at", postgresql_where=text("ended_at is null")),
+    CheckConstraint("answered_by <> user_id", name="answered_by_another"),
+    CheckConstraint("stage = 'preview' or length(trim(reason)) > 0", name="reason_given"),
+    CheckConstraint("(stage in ('preview', 'waiting', 'running')) = (ended_at is null)", name="end_has_time"),
+    CheckConstraint(
+        "second_person is null or stage not in ('running', 'done') or answered_by is not null",
+        name="second_person_agreed",
+    ),
+)
+
+proposal_sends = Table(
+    "proposal_sends",
+    metadata,
+    Column("proposal_id", Uuid, ForeignKey("proposals.id", ondelete="CASCADE"), nullable=False),
+    Column("send_id", Uuid, nullable=False),
+    Column("hold_id", BigInteger, nullable=False),
+    Column("evidence", Integer, nullable=False),  # the number that the maker saw
+    Column("decided_at", Time),
+    Column("refused", Text),  # why it was not carried out; null with a time: it was
+    PrimaryKeyConstraint("proposal_id", "send_id"),
+    Index("proposal_sends_left", "proposal_id", "send_id", postgresql_where=text("decided_at is null")),
+    Index("proposal_sends_refused", "proposal_id", "send_id", postgresql_where=text("refused is not null")),
 )
 
 audit = Table(
@@ -806,6 +880,7 @@ workers = Table(
     Column("stopped_at", Time),
     Column("in_flight", Integer, nullable=False, server_default=text("0")),
     Column("refused_moves", BigInteger, nullable=False, server_default=text("0")),  # late moves that the fence refused
+    Column("drain_asked_at", Time),  # somebody asked it to finish what is in flight and end
     Index("workers_by_heartbeat", "heartbeat_at"),
 )
 

@@ -249,6 +249,8 @@ class DecisionMade:
     before_state: str
     after_state: str
     at: datetime
+    approved_by: str | None
+    """The second person, where one had to agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

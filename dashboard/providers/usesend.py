@@ -44,7 +44,7 @@ from dashboard.providers.json_api import (
     said,
     says_yes,
 )
-from dashboard.providers.reading import instant, json_object, mapping, only_recipient, text
+from dashboard.providers.reading import first_object, instant, json_object, mapping, only_recipient, text
 from dashboard.providers.results import Answer, SendResult
 from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.wording import mailbox_text, tidy
@@ -106,7 +106,8 @@ def judge(answer: Answer) -> Outcome:
         message_id = text(mapping(body).get("emailId"))
         return Accepted(message_id) if is_id(message_id) else unreadable(answer, "without an emailId")
     error = mapping(mapping(body).get("error"))
-    words = text(error.get("message")) or ""
+    # What breaks the schema is refused by the framework, in a shape of its own: a list of issues.
+    words = text(error.get("message")) or text(first_object(error.get("issues")).get("message")) or ""
     rulings = {(409, "NOT_UNIQUE"): IN_PROGRESS if "in progress" in words.lower() else OTHER_PAYLOAD}
     if words.startswith("Domain"):
         rulings[400, "BAD_REQUEST"] = WRONG_DOMAIN

@@ -32,8 +32,12 @@ VIEWS = (
     "evidence",
     "cancel",
     "held",
+    "proposals",
     "overview",
     "operations",
+    "accounts",
+    "dead_letters",
+    "suspects",
     "audit",
     "health",
 )

@@ -127,6 +127,7 @@ def ago(at: datetime, now: datetime | None = None) -> str:
 SAID = {
     "resend": "submit it again",
     "mark_accepted": "count it as accepted",
+    "cancel": "cancel it",
     "held.resend": "held: submit again",
     "held.mark_accepted": "held: count as accepted",
 }

@@ -22,14 +22,21 @@ class Place:
     endpoint: str
     title: str
     needs: Role
+    also: tuple[str, ...] = ()
+    """Further blueprints whose pages belong to it."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The blueprints of its pages."""
+        return (self.endpoint.split(".")[0], *self.also)
 
 
 PLACES = (
     Place("investigate.home", "Investigate", Role.SUPPORT),
     Place("sends.listing", "Sends", Role.SUPPORT),
-    Place("held.queue", "Held", Role.OPERATOR),
+    Place("held.queue", "Held", Role.OPERATOR, ("proposals",)),
     Place("overview.page", "Overview", Role.SUPPORT),
-    Place("operations.page", "Operations", Role.OPERATOR),
+    Place("operations.page", "Operations", Role.OPERATOR, ("accounts", "dead_letters", "suspects")),
     Place("audit.log", "Audit", Role.ADMIN),
 )
 

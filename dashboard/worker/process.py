@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from dashboard import __version__
-from dashboard.ledger import outbox, place
+from dashboard.ledger import outbox, place, proposals
 from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.retention import strip
@@ -34,7 +34,7 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE, LONGEST_PAUSE, named
 
-LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "roll_up", "retain")
+LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "decide", "roll_up", "retain")
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -129,6 +129,7 @@ class Worker:
             "reconcile": (self._reconcile, max(s.poll_seconds, s.lease_seconds / 30)),
             "look_up": (self._asker.ask_one, max(s.poll_seconds, s.lease_seconds / 12)),
             "sweep": (self._sweep, max(s.poll_seconds, s.lease_seconds / 6)),
+            "decide": (self._decide, max(s.poll_seconds, 0.5)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
             "retain": (self._retain, 60.0),
         }
@@ -187,6 +188,16 @@ class Worker:
             self._work_there.set()
         return done.released + done.held + done.cancelled + done.failed > 0
 
+    def _decide(self) -> bool:
+        """Carry out what people decided about many held sends at once."""
+        with self._database.transaction() as connection:
+            decided = proposals.carry_out(connection)
+        with self._database.transaction() as connection:
+            ended = proposals.expire(connection)
+        if decided:
+            self._work_there.set()
+        return decided + ended > 0
+
     def _roll_up(self) -> bool:
         began = time.monotonic()
         with self._database.transaction(durable=False) as connection:
@@ -228,10 +239,13 @@ class Worker:
         try:
             self._check_place()
             with self._database.transaction(durable=False) as connection:
-                connection.execute(
-                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s where id = %s",
+                row = connection.execute(
+                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s where id = %s"
+                    " returning drain_asked_at is not null",
                     (self._in_flight(), self.identity.id),
-                )
+                ).fetchone()
+            if row == (True,):  # somebody pressed the button: end as politely as for a signal
+                self.stop()
         except DATABASE_TROUBLE:
             self._forget_place()
             log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)

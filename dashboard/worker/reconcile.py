@@ -1,7 +1,8 @@
 """Reconcile: settle what is unknown by evidence, and after its grace period by policy.
 
 Evidence that came with an event is folded when the event is stored; here the events that could not be matched then are
-matched again, and unknown sends whose time has come meet the policy of their mailstream.
+matched again, and unknown sends whose time has come meet the policy of their mailstream. So do held ones that nobody
+wants any more.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from datetime import datetime, timedelta
 from dashboard.ledger import attempts, events, moves, work
 from dashboard.ledger.attempts import Doubt
 from dashboard.ledger.database import Connection, database_now, run
-from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.moves import FOREVER, Target, Who
 from dashboard.ledger.retry import Terms, release_holds, used_up
 from dashboard.ledger.tables import Policy
 from dashboard.ledger.work import Work
-from dashboard.lifecycle import By, Reason
+from dashboard.lifecycle import By, Reason, State
 
 CLAIMING = timedelta(minutes=1)
 """A release is given only if the key outlives the time that a free worker may take to claim and write it."""
@@ -39,7 +40,7 @@ def match_again(connection: Connection, *, after: int, limit: int = 1000) -> int
 
 
 def reconcile(connection: Connection, *, submit_window: timedelta, limit: int = 200) -> Reconciled:
-    """Decide up to ``limit`` unknown sends that are due for it, in the connection's transaction."""
+    """Decide up to ``limit`` unknown and held sends that are due for it, in the connection's transaction."""
     ids = [row[0] for row in run(connection, "lock_due_checks", limit=limit).fetchall()]
     if not ids:
         return Reconciled()
@@ -64,11 +65,18 @@ def reconcile(connection: Connection, *, submit_window: timedelta, limit: int = 
 
 
 def decide(row: Work, terms: Terms, doubt: Doubt | None, now: datetime, submit_window: timedelta) -> tuple[str, Target]:
-    """What becomes of one unknown send now: prove, release, hold, cancel, fail, or wait until a later time."""
+    """What becomes of one send now: prove, release, hold, cancel, fail, or wait until a later time.
+
+    A held one waits for a person. Where its mailstream cancels what is late, it is cancelled once it is; time never
+    releases it (DESIGN §5.14).
+    """
 
     def target(reason: Reason | str, at: datetime | None = None, waives: tuple[str, ...] = ()) -> Target:
         return Target(send_id=row.send_id, reason=reason, at=at, waives=waives)
 
+    if row.state is State.HELD:
+        useful_until = FOREVER if terms.useful_for is None else row.due_at + terms.useful_for
+        return "cancel" if now > useful_until else "wait", target(Reason.LATE, useful_until)
     exhausted = used_up(terms, counted=row.counted_attempts, first_attempt_at=row.first_attempt_at, next_try=now)
     if row.cancel_reason is not None and doubt is None:
         return "cancel", target(row.cancel_reason)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from dashboard.lifecycle import EventType
+from dashboard.ledger import proposals
+from dashboard.ledger.holds import HoldFilter
+from dashboard.ledger.proposals import Proposal
+from dashboard.lifecycle import Decision, EventType
 from tests.browser.conftest import Visit
 from tests.web.conftest import House
 
@@ -37,8 +40,32 @@ def pages(house: House) -> list[str]:
         user_id=make.person,
     )  # fmt: skip
     waiting = make.pending()
+    make.accepted(key="again", recipient=HOSTILE, message_id="m2", trigger="evt_2")
+    make.add(
+        "dead_letters", workspace_id=make.workspace, source="outbox", reason=HOSTILE, payload=b"", outbox_id=make.worker
+    )
+    make.add("workers", id=make.person, name="host-2:1:ab", version="1", loops=["relay"])
     house.commit()
-    fixed = ["/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/overview", "/operations", "/audit"]
+    with house.database.transaction() as connection:
+        drafts = [
+            proposals.preview(
+                connection, workspace_id=house.workspace, user_id=house.people["admin"], decision=Decision.CANCEL,
+                chosen=HoldFilter(),
+            )
+            for _ in range(3)
+        ]  # fmt: skip
+        ids = [draft.id for draft in drafts if isinstance(draft, Proposal)]
+        connection.execute("update sendonce.proposals set second_person = 'x' where id = %s", (ids[1],))
+        for id in ids[1:]:
+            proposals.propose(
+                connection, workspace_id=house.workspace, proposal_id=id, user_id=house.people["admin"], reason=HOSTILE
+            )
+    fixed = [
+        "/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/held?mailstream=receipts",
+        "/held/proposals",
+        *(f"/held/proposals/{id}" for id in ids), "/overview", "/operations", "/operations/accounts",
+        "/operations/dead-letters", "/operations/suspects", "/audit",
+    ]  # fmt: skip
     return [
         *fixed,
         *(f"/sends/{send}" for send in (*sends, waiting)),
@@ -94,7 +121,7 @@ def test_lists_fit_at_every_width_and_a_recipient_stands_on_one_line(visit: Call
     house.commit()
     window = visit()
     window.log_in("operator")
-    for path in ("/held", "/sends", "/operations"):
+    for path in ("/held", "/sends", "/operations", "/operations/accounts", "/operations/suspects"):
         window.open(path)
         for width in (390, 600, 861, 900, 1000, 1180, 1181, 1280, 1440):
             window.wear(width=width, scheme="light")

@@ -30,7 +30,7 @@ def test_a_complaint_is_answered_with_reply_and_proof(send: UUID, capsys: pytest
 def test_json_is_what_the_api_answers(send: UUID, capsys: pytest.CaptureFixture[str]) -> None:
     assert investigate("--who", f" {ADDRESS}", "--complaint", "twice", "--at", "30 Nov 2026 12:00", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["complaint"], told["cause"]) == ("twice", "two_occurrences")
+    assert (told["complaint"], told["cause"]) == ("twice", "same_content_two_keys")
     assert ADDRESS not in str(told)
 
 

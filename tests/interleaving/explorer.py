@@ -413,7 +413,7 @@ class Explorer:
         ).fetchall()
         with self.database.transaction() as connection:
             for (hold_id,) in found:
-                for hold in holds.open_holds(connection, self.place.workspace, hold_id=hold_id):
+                for hold in holds.read_holds(connection, self.place.workspace, [hold_id]).values():
                     self._looked_at[hold.send_id] = hold
 
     def _resend(self, lives: list[Life]) -> None:

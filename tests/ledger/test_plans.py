@@ -112,6 +112,25 @@ def test_retention_comes_to_what_is_old_by_an_index(full: Factory, kept: str) ->
         )
 
 
+OPERATIONS: dict[str, dict[str, object]] = {
+    "read_held": {
+        "after_at": None, "after_id": None, "limit": 50, "mailstream": "receipts", "account": None, "reason": None,
+        "failure": None,
+    },
+    "read_incidents": {"counted": 10_000, "limit": 12},
+    "read_alike": {"provider": "resend", "error_class": "read_timeout", "phase": None, "scanned": 2_000},
+    "read_failures": {"ids": [uuid4()]},
+    "read_account_errors": {"looked_at": 300},
+    "read_suspects": {"before": LATER.at, "looked_at": 500, "apart": timedelta(days=1), "limit": 50},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_list_of_operations_reads_a_hot_table_from_end_to_end(full: Factory, name: str) -> None:
+    bind = {"workspace_id": full.workspace, **OPERATIONS[name]}
+    assert scanned(full.connection, statement(name), bind, more=("holds",)) == set()
+
+
 def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> None:
     with full.connection.transaction(force_rollback=True):
         full.connection.execute(BY_INDEX)  # as the transactions of pages and workers begin

@@ -468,7 +468,7 @@ EVERYWHERE = {
     "delivery in_progress", "delivery mismatch", "hold unconfirmed", "end accepted", "end failed", "end suppressed",
     "end cancelled", "end open", "stripped",
 }  # fmt: skip
-SELDOM = {"hold key_ended", "decided resend", "decided mark_accepted", "decided cancel", "replay", "taken twice"}
+SELDOM = {"hold key_ended", "decided resend", "decided mark_accepted", "decided cancel", "replay"}
 """Where so few of the walks come that only a thousand of them surely do."""
 
 

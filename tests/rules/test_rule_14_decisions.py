@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from dashboard.ledger.holds import Decided, OpenHold, Refused
+from dashboard.ledger.streams import read_stream, save_stream
 from dashboard.ledger.suppressions import Statement, say
-from dashboard.ledger.tables import SuppressionScope
+from dashboard.ledger.tables import Policy, SuppressionScope
 from dashboard.lifecycle import Decision, EventType, State
 from tests.crew import (
     Hand,
@@ -203,6 +205,37 @@ def test_time_never_decides_to_send_a_held_one_again(place: Place) -> None:
     assert reconciled(place).released == 0
     assert Hand(place).claim() == []
     assert state_of(place, send) == "held"
+
+
+def test_what_nobody_wants_any_more_is_cancelled_while_it_is_held_and_says_until_when(place: Place) -> None:
+    place.run("update sendonce.mailstreams set too_late_after = interval '1 hour', late_policy = 'cancel'")
+    send, *_ = held(place)
+    until_when = hold_of(place).useful_until
+    assert until_when == work_of(place, send)["check_at"]
+    assert reconciled(place).cancelled == 0
+    assert state_of(place, send) == "held"
+    place.time_passes(timedelta(hours=2))
+    assert reconciled(place).cancelled == 1
+    assert (state_of(place, send), reason_of(place, send)) == ("cancelled", "late")
+    assert place.one("select closed_by::text from sendonce.holds") == {"closed_by": "reconcile"}
+    assert place.count("decisions") == 0
+    assert Hand(place).claim() == []
+
+
+def test_a_stream_that_starts_to_cancel_what_is_late_means_what_is_held_as_well(place: Place) -> None:
+    send, *_ = held(place)
+    place.time_passes(timedelta(hours=2))
+    assert reconciled(place).cancelled == 0
+    with place.database.transaction() as connection:
+        found = read_stream(connection, place.workspace, "receipts")
+        assert found is not None
+        rules = replace(found.rules, too_late_after=timedelta(hours=1), late_policy=Policy.CANCEL)
+        save_stream(
+            connection, workspace_id=place.workspace, name=found.name, mail_class=found.mail_class,
+            account_id=found.account_id, rules=rules,
+        )  # fmt: skip
+    assert reconciled(place).cancelled == 1
+    assert state_of(place, send) == "cancelled"
 
 
 @pytest.mark.parametrize("decision", Decision)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from dashboard.insight.judging import Cause, Sureness
 from dashboard.ledger.accounts import save_account
-from dashboard.ledger.audit import list_entries
+from dashboard.ledger.audit import AuditFilter, list_entries
 from dashboard.ledger.holds import Refused
 from dashboard.ledger.replay import Replayed, replay_send
 from tests.crew import DAY, attempt_ages, graces_end, person, until
@@ -111,7 +111,7 @@ def test_S30_a_person_presses_replay_three_times(scene: Scene) -> None:
     )
     scene.of(unknown).show(provider_took=1, sends={"unknown": 1}, attempts={"ambiguous": 1})
     with scene.place.database.transaction() as connection:
-        entries = list_entries(connection, scene.place.workspace, action="replay_send")
+        entries = list_entries(connection, scene.place.workspace, filters=AuditFilter(action="replay_send"))
     assert [(entry.who, entry.subject, entry.reason) for entry in entries] == [("ada", str(failed), "they are back")]
     scene.says(unknown, Cause.UNKNOWN, Sureness.CANNOT_TELL)
 

@@ -19,8 +19,8 @@ from dashboard.insight.judging import Cause
 from dashboard.insight.timeline import Lane
 from dashboard.ledger.events import Told
 from dashboard.lifecycle import EventType
-from dashboard.providers import PROVIDERS
-from dashboard.providers.base import Settings, Unreadable, Webhook, WebhookRequest
+from dashboard.providers import PROVIDERS, provider
+from dashboard.providers.base import Capabilities, Settings, Unreadable, Webhook, WebhookRequest
 from dashboard.providers.resend import events_of
 from dashboard.providers.standard_webhooks import verified_id
 from tests.conftest import SOAK
@@ -34,6 +34,10 @@ class Batches:
     of its own, so that the simulator's sends are told about. A provider is a plug, and this is one more."""
 
     name: str = "batches"
+
+    def capabilities(self, settings: Settings) -> Capabilities:
+        """Those of Resend, whose facts it tells."""
+        return provider("resend").capabilities(settings)
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the raw bytes; then each part for itself."""

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from dashboard.insight.judging import Cause
 from dashboard.insight.wording import at
 from dashboard.ledger import holds
-from dashboard.ledger.audit import list_entries
+from dashboard.ledger.audit import AuditFilter, list_entries
 from dashboard.ledger.cancelling import Cancelled, Refused, Remembered, cancel_send
 from dashboard.lifecycle import Decision
 from tests.conftest import SOAK
@@ -89,7 +89,9 @@ def _cancel_a_hundred_while_they_are_claimed(scene: Scene, seed: int) -> Counter
 
 def _each_decision_is_in_the_audit_log(scene: Scene, sends: set[UUID]) -> None:
     with scene.place.database.transaction() as connection:
-        entries = list_entries(connection, scene.place.workspace, action="cancel_send", limit=10_000)
+        entries = list_entries(
+            connection, scene.place.workspace, filters=AuditFilter(action="cancel_send"), limit=10_000
+        )
     mine = [entry for entry in entries if UUID(entry.subject) in sends]
     assert {UUID(entry.subject) for entry in mine} == sends
     assert {(entry.who, entry.reason) for entry in mine} == {("ana", "wrong price")}

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from dashboard.ledger import moves
+from dashboard.ledger import moves, proposals
 from dashboard.ledger.moves import Target, Who
 from dashboard.lifecycle import By, Reason
 from tests.web.conftest import Browser, House
@@ -205,3 +205,115 @@ def test_the_queue_goes_page_by_page(house: House) -> None:
     assert "k54" not in first
     (newer,) = re.findall(r'href="(/held\?after=[^"]+)"', first)
     assert "k54" in browser.get(newer).text
+
+
+# ── many at once ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def previewed(browser: Browser, which: str, decision: str, **fields: str) -> str:
+    """The address of the preview."""
+    answer = browser.post("/held/proposals", which=which, decision=decision, **fields)
+    assert answer.status_code == 303
+    return answer.headers["Location"]
+
+
+def carry_out(house: House) -> None:
+    """What the worker does."""
+    while True:
+        with house.database.transaction() as connection:
+            if not proposals.carry_out(connection):
+                return
+
+
+def test_all_that_fit_are_decided_together_after_their_count_was_restated(house: House) -> None:
+    house.factory.stream("welcome")
+    sends = [house.factory.held(key=f"k{n}", opened=1832 + n) for n in range(3)]
+    other = house.factory.held(key="other", mailstream="welcome")
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get("/held", query={"mailstream": "receipts"}).text
+    assert "k0" in page
+    assert "other" not in page
+    where = previewed(browser, "all", "cancel", mailstream="receipts")
+    page = browser.get(where).text
+    assert "Cancel 3 held sends?" in page
+    assert "<bdi>receipts</bdi> <span" in page
+    assert browser.post(where, act="propose", reason=" ").status_code == 409
+    assert browser.post(where, act="propose", reason="the sale is over").status_code == 303
+    assert "0 of 3 so far" in browser.get(where).text
+    assert "The operator" in browser.get("/held").text
+    carry_out(house)
+    page = browser.get(where).text
+    assert "Cancel: 3 of 3 held sends decided" in page
+    assert all(f"/sends/{send}" in page for send in sends)
+    assert "the sale is over" in browser.get(f"/sends/{sends[0]}").text
+    assert house.rows("select send_id from sendonce.work") == [(other,)]
+    assert "held: propose" in house.browser("admin").get("/audit").text
+
+
+def test_picked_ones_are_decided_and_what_changed_meanwhile_is_listed(house: House) -> None:
+    send, other = house.factory.held(key="k1"), house.factory.held(key="k2")
+    house.commit()
+    browser = house.browser("operator")
+    picks = dict(re.findall(r'value="(\d+~\d+)" aria-label="Select (k\d)"', browser.get("/held").text))
+    (pick,) = [value for value, key in picks.items() if key == "k1"]
+    where = previewed(browser, "picked", "mark_accepted", pick=pick)
+    assert decide(house.browser("admin"), send, "cancel", "no longer wanted") == 303
+    browser.post(where, act="propose", reason="seen at the provider")
+    carry_out(house)
+    page = browser.get(where).text
+    assert "0 of 1 held send decided, 1 left as it was" in page
+    assert "somebody decided already" in page
+    assert house.rows("select send_id from sendonce.work") == [(other,)]
+
+
+def test_a_second_person_agrees_and_never_the_first(house: House) -> None:
+    house.factory.connection.execute("update sendonce.mailstreams set second_person = true")
+    send = house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000)
+    house.commit()
+    first, second = house.browser("operator"), house.browser("admin")
+    assert "a second person has to agree" in first.get(f"/held/{send}").text
+    assert decide(first, send, "resend", "they wait for it") == 303
+    (where,) = re.findall(r'href="(/held/proposals/[0-9a-f-]{36})"', first.get("/held").text)
+    own = first.get(where).text
+    assert "Withdraw" in own
+    assert 'value="agree"' not in own
+    assert first.post(where, act="agree").status_code == 409
+    assert "they wait for it" in second.get(where).text
+    assert second.post(where, act="agree").status_code == 303
+    carry_out(house)
+    assert "The admin agreed" in first.get(f"/sends/{send}").text
+    assert house.rows("select state::text from sendonce.work") == [("pending",)]
+
+
+def test_nothing_chosen_and_nothing_that_fits_is_told(house: House) -> None:
+    house.factory.held_late(key="k1")
+    house.commit()
+    browser = house.browser("operator")
+    for which, decision, told in (
+        ("picked", "cancel", "Select the sends first."), ("all", "", "Choose what is to become of them."),
+        ("all", "mark_accepted", "none of them allows this decision"),
+    ):  # fmt: skip
+        assert previewed(browser, which, decision) == "/held"
+        assert told in browser.get("/held").text
+    assert browser.post("/held/proposals", which="picked", decision="cancel", pick="1~x").status_code == 400
+
+
+def test_a_preview_is_its_makers_alone(house: House) -> None:
+    house.factory.held()
+    house.commit()
+    where = previewed(house.browser("operator"), "all", "cancel")
+    assert house.browser("admin").get(where).status_code == 404
+
+
+def test_the_page_tells_how_earlier_attempts_that_failed_so_turned_out(house: House) -> None:
+    for _ in range(3):
+        house.factory.event(house.factory.unknown(), "delivered", occurred=40)
+    send = house.factory.held()
+    house.commit()
+    page = house.browser("operator").get(f"/held/{send}").text
+    assert "3 of 3</strong> had been taken" in page
+    assert "95 % sure: 43.9 % to 100 %" in page
+    assert "1 more was never heard of" in page
+    where = previewed(browser := house.browser("operator"), "all", "resend")
+    assert "3 of 3</strong> had been taken" in browser.get(where).text

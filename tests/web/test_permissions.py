@@ -17,7 +17,11 @@ NEEDED = {
     "/pulse": Role.SUPPORT,
     "/sends.csv": Role.OPERATOR,
     "/held": Role.OPERATOR,
+    "/held/proposals": Role.OPERATOR,
     "/operations": Role.OPERATOR,
+    "/operations/accounts": Role.OPERATOR,
+    "/operations/dead-letters": Role.OPERATOR,
+    "/operations/suspects": Role.OPERATOR,
     "/audit": Role.ADMIN,
 }
 

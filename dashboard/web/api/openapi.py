@@ -9,43 +9,17 @@ from dashboard.insight.case import Complaint, Finding
 from dashboard.insight.judging import Sureness
 from dashboard.ledger.markers import Kind
 from dashboard.lifecycle import Delivery, Reason, State
+from dashboard.web.api import openapi_held, openapi_operations
+from dashboard.web.api.openapi_parts import COMMON, ID, TAKEN, TIME, Schema
+from dashboard.web.api.openapi_parts import answer as _answer
+from dashboard.web.api.openapi_parts import as_json as _json
+from dashboard.web.api.openapi_parts import maybe as _maybe
+from dashboard.web.api.openapi_parts import problem as _problem
+from dashboard.web.api.openapi_parts import record as _object
+from dashboard.web.api.openapi_parts import ref as _ref
+from dashboard.web.api.openapi_parts import text as _text
 from dashboard.web.api.reading import JSON_LINES, LONGEST_WAIT, MAX_LINES
 
-Schema = dict[str, Any]
-
-
-def _text(what: str, **more: object) -> Schema:
-    return {"type": "string", "description": what, **more}
-
-
-def _maybe(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    return {"type": "object", "required": list(required), "properties": properties}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _json(schema: Schema, kind: str = "application/json") -> Schema:
-    return {kind: {"schema": schema}}
-
-
-def _answer(what: str, schema: Schema, kind: str = "application/json", **headers: str) -> Schema:
-    told = {
-        name.replace("_", "-"): {"description": words, "schema": {"type": "string"}} for name, words in headers.items()
-    }
-    return {"description": what, "content": _json(schema, kind), **({"headers": told} if told else {})}
-
-
-def _problem(what: str, **headers: str) -> Schema:
-    return _answer(what, _ref("Problem"), "application/problem+json", **headers)
-
-
-TIME = {"type": "string", "format": "date-time"}
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 SCHEMAS: dict[str, Schema] = {
@@ -222,18 +196,6 @@ KEY = {
     "description": "The key, quoted or bare, in place of the one in the body.", "schema": {"type": "string"},
 }  # fmt: skip
 ACCOUNT = {"name": "account", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
-ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
-
-COMMON = {
-    "401": _problem("No valid token.", WWW_Authenticate="What is asked for."),
-    "500": _problem("A fault of ours, which is noted."),
-    "503": _problem("The database is away.", Retry_After="Seconds."),
-}
-TAKEN = {
-    "400": _problem("A field cannot be taken."),
-    "413": _problem("Too large."),
-    "415": _problem("Another kind of body."),
-}
 
 PATHS: dict[str, Schema] = {
     "/api/v1/sends": {
@@ -373,6 +335,9 @@ def document(public_url: str) -> dict[str, Any]:
         },
         "servers": [{"url": public_url}],
         "security": [{"token": []}],
-        "paths": PATHS,
-        "components": {"schemas": SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "paths": PATHS | openapi_held.PATHS | openapi_operations.PATHS,
+        "components": {
+            "schemas": SCHEMAS | openapi_held.SCHEMAS | openapi_operations.SCHEMAS,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }

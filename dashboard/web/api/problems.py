@@ -47,6 +47,18 @@ KINDS: dict[str, Kind] = {
         "There is no bearer token, or it was revoked.",
         "Send `Authorization: Bearer <token>` with a token of the workspace; `sendonce token add` makes one.",
     ),
+    "forbidden": Kind(
+        403,
+        "The token may not do this",
+        "What operators do needs a token that acts for a person, who must be an operator of the workspace.",
+        "Make one with `sendonce token add NAME --user LOGIN`. What it does stands under that person's name.",
+    ),
+    "refused": Kind(
+        409,
+        "It was not done",
+        "The ledger refused it, and `detail` says why: somebody was faster, more was heard, or a rule forbids it.",
+        "Read what it is about again, then decide anew.",
+    ),
     "not-found": Kind(
         404,
         "There is no such send",

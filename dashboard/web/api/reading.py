@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
 from uuid import UUID
 
 from flask import request
@@ -14,6 +17,7 @@ from werkzeug.datastructures import Authorization
 from dashboard.ledger import access
 from dashboard.ledger.access import ApiToken
 from dashboard.ledger.requests import BadRequest, storable
+from dashboard.ledger.tables import Role
 from dashboard.web.api.problems import Problem
 from dashboard.web.bodies import raw_body
 from dashboard.web.state import database
@@ -31,6 +35,17 @@ LONGEST_WAIT = 30.0
 
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
 
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """For whom a program decides, and in which workspace."""
+
+    workspace_id: UUID
+    user_id: UUID
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
 _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"(?:\s*;.*)?')
 
 
@@ -46,6 +61,18 @@ def token() -> ApiToken:
             "This token is not known, or was revoked.", 'Bearer realm="sendonce", error="invalid_token"'
         )
     return found
+
+
+def operator(needed: Role = Role.OPERATOR) -> Operator:
+    """Whose request this is, where the token acts for somebody of this role in its workspace. Raises 401, else 403."""
+    found = token()
+    with database().transaction(durable=False) as connection:
+        person = access.read_person(connection, found.user_id) if found.user_id else None
+    roles = [] if person is None or person.disabled_at else person.memberships
+    if not any(one.workspace_id == found.workspace_id and access.includes(one.role, needed) for one in roles):
+        raise Problem("forbidden", "This token acts for nobody who may do this.")
+    assert found.user_id is not None
+    return Operator(found.workspace_id, found.user_id)
 
 
 def _unauthorized(detail: str, challenge: str) -> Problem:
@@ -69,18 +96,45 @@ def one_send() -> dict[str, Any]:
 
 
 def reason() -> str:
-    """The body as ``{"reason": "…"}``: why somebody cancels. It is kept for people to read."""
+    """The body as ``{"reason": "…"}``: why somebody does it. It is kept for people to read."""
+    return reason_of(members("reason"))
+
+
+def members(*names: str, limit: int = MAX_REASON_BODY) -> dict[str, Any]:
+    """The body as a JSON object with no other members than these."""
     if request.mimetype != "application/json":
-        raise Problem("wrong-content-type", "Send the reason as application/json.")
-    raw = parsed(raw_body(MAX_REASON_BODY))
-    if not isinstance(raw, dict) or raw.keys() - {"reason"}:
-        raise BadRequest("request", 'must be a JSON object with one member: {"reason": "…"}')
+        raise Problem("wrong-content-type", "Send the body as application/json.")
+    raw = parsed(raw_body(limit))
+    if not isinstance(raw, dict) or raw.keys() - set(names):
+        wanted = ", ".join(f'"{name}": …' for name in names)
+        raise BadRequest("request", f"must be a JSON object with no more members than these: {{{wanted}}}")
+    return raw
+
+
+def reason_of(raw: dict[str, Any]) -> str:
+    """The member ``reason``."""
     given = raw.get("reason")
     if not isinstance(given, str) or not given.strip() or len(given) > MAX_REASON:
         raise BadRequest("reason", f"is needed, as text of at most {MAX_REASON} characters")
     if not storable(given):
         raise BadRequest("reason", "holds a character that cannot be stored")
     return given.strip()
+
+
+def one_of(raw: dict[str, Any], name: str, kind: type[Word]) -> Word:
+    """A member that is one of a closed set of words."""
+    try:
+        return kind(str(raw.get(name)))
+    except ValueError:
+        raise BadRequest(name, f"must be one of: {', '.join(kind)}") from None
+
+
+def number_of(raw: dict[str, Any], name: str) -> int:
+    """A member that is a whole number of the size of an id."""
+    given = raw.get(name)
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given < 2**63:
+        raise BadRequest(name, "must be a whole number")
+    return given
 
 
 def fields(names: Sequence[str]) -> dict[str, str]:
@@ -163,6 +217,33 @@ def query_text(name: str, *, needed: bool = False) -> str | None:
     if len(value) > 512 or "\0" in value:
         raise BadRequest(name, "is too long or contains a NUL character")
     return value
+
+
+def moment(name: str) -> datetime | None:
+    """A parameter of the query that is a time with its zone."""
+    text = query_text(name)
+    try:
+        found = datetime.fromisoformat(text.replace(" ", "+")) if text else None  # a plus sign in a query is a space
+    except ValueError:
+        found = None
+    if text and (found is None or found.tzinfo is None):
+        raise BadRequest(name, "must be a time with its zone, such as 2026-11-30T12:00:00Z")
+    return found
+
+
+def cursor(name: str) -> tuple[datetime, int] | None:
+    """Where the page before ended: the `next` of its answer."""
+    text = query_text(name)
+    if text is None:
+        return None
+    at, _, number = text.partition("~")
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None or not (number.isascii() and number.isdecimal() and len(number) <= 18):
+        raise BadRequest(name, "must be the `next` of the answer before")
+    return found, int(number)
 
 
 def send_id(text: str) -> UUID:

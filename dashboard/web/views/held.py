@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
@@ -9,16 +10,20 @@ from flask import Blueprint, abort, flash, request, url_for
 from werkzeug.wrappers import Response
 
 from dashboard.insight.judging import tells_events
+from dashboard.insight.odds import odds
 from dashboard.insight.verdict import verdict
+from dashboard.ledger.alike import read_alike, read_failures
 from dashboard.ledger.database import database_now
-from dashboard.ledger.holds import Decided, OpenHold, Refused, decide, open_holds
+from dashboard.ledger.holds import Decided, HoldFilter, OpenHold, Refused, open_holds, read_holds, read_incidents
+from dashboard.ledger.proposals import MOST, Proposal, decide_or_propose, list_proposals
 from dashboard.ledger.tables import Role
 from dashboard.ledger.trace import read_trace
-from dashboard.lifecycle import Decision
+from dashboard.lifecycle import Decision, Reason
+from dashboard.providers import PROVIDERS
 from dashboard.web import args
 from dashboard.web.formats import viewer_zone
 from dashboard.web.permissions import needs
-from dashboard.web.show import go, show
+from dashboard.web.show import go, show, wants_fragment
 from dashboard.web.state import database, here, me
 
 blueprint = Blueprint("held", __name__, url_prefix="/held")
@@ -37,14 +42,41 @@ DONE = {
 @needs(Role.OPERATOR)
 def queue() -> Response:
     """What waits for a decision, the longest-waiting first; htmx asks for the rows alone."""
-    after = _cursor()
+    after, filters = _cursor(), read_filters()
+    workspace_id = here().workspace_id
     with database().snapshot() as connection:
-        holds = open_holds(connection, here().workspace_id, after=after, limit=ROWS + 1)
+        holds = open_holds(connection, workspace_id, filters=filters, after=after, limit=ROWS + 1)
         now = database_now(connection)
+        incidents = [] if wants_fragment() else read_incidents(connection, workspace_id)
+        under_way = (
+            [] if wants_fragment() else [one for one in list_proposals(connection, workspace_id) if one.under_way]
+        )
     shown = holds[:ROWS]
+    chosen = {name: value for name, value in asdict(filters).items() if value}
     last = f"{shown[-1].opened_at.isoformat()}~{shown[-1].hold_id}" if len(holds) > ROWS else None
-    more = url_for("held.queue", after=last) if last else None
-    return show("held", fragment="held_rows", holds=shown, now=now, more=more, first=after is None)
+    more = url_for("held.queue", after=last, **chosen) if last else None
+    return show(
+        "held",
+        fragment="held_rows",
+        holds=shown,
+        now=now,
+        more=more,
+        first=after is None,
+        chosen=chosen,
+        incidents=incidents,
+        under_way=under_way,
+        Decision=Decision,
+        most=MOST,
+    )
+
+
+def read_filters() -> HoldFilter:
+    """The filters of the URL."""
+    reason = args.word("reason", Reason)
+    return HoldFilter(
+        mailstream=args.text("mailstream"), account=args.text("account"), reason=reason and reason.value,
+        failure=args.text("failure"),
+    )  # fmt: skip
 
 
 @blueprint.get("/<uuid:send_id>")
@@ -64,7 +96,7 @@ def settle(send_id: UUID) -> Response:
         return _page(send_id, trouble="Choose what is to become of it.", status=422)
     hold_id, evidence = (args.whole(args.posted(name, limit=18), DAMAGED_FORM) for name in ("hold_id", "evidence"))
     with database().transaction() as connection:
-        outcome = decide(
+        outcome = decide_or_propose(
             connection,
             workspace_id=here().workspace_id,
             send_id=send_id,
@@ -78,6 +110,8 @@ def settle(send_id: UUID) -> Response:
         case Decided():
             flash(DONE[decision])
             return go(url_for("send.trace", send_id=outcome.send_id))
+        case Proposal():
+            return go(url_for("proposals.one", proposal_id=outcome.id))
         case Refused():
             return _page(send_id, trouble=outcome.reason, status=409)
 
@@ -89,15 +123,19 @@ def _page(send_id: UUID, *, trouble: str | None = None, status: int = 200) -> Re
             abort(404)
         hold: OpenHold | None = None
         if trace.open_hold is not None:
-            found = open_holds(connection, here().workspace_id, hold_id=trace.open_hold.id, limit=1)
-            hold = found[0] if found else None
+            hold_id = trace.open_hold.id
+            hold = read_holds(connection, here().workspace_id, [hold_id]).get(hold_id)
         now = database_now(connection)
+        failures = read_failures(connection, [send_id]) if hold else []
+        alike = [(failure, odds(read_alike(connection, here().workspace_id, failure))) for failure, _ in failures]
     return show(
         "held_one",
         status=status,
         trace=trace,
         tells_events=tells_events(trace),
         hold=hold,
+        alike=alike,
+        offers=next((one.capabilities({}) for one in PROVIDERS if hold and one.name == hold.provider), None),
         verdict=verdict(trace, now.astimezone(viewer_zone())),
         now=now,
         trouble=trouble,

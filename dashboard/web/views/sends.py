@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -22,6 +20,7 @@ from dashboard.ledger.tables import Role
 from dashboard.ledger.views import Listed, list_views
 from dashboard.lifecycle import State, Verdict
 from dashboard.web import args
+from dashboard.web.csv import csv_line
 from dashboard.web.formats import iso
 from dashboard.web.permissions import needs
 from dashboard.web.show import show
@@ -122,20 +121,14 @@ def read_cursor() -> Cursor | None:
         abort(400, "This link to the next page is damaged: start from the first page.")
 
 
-def safe_cell(value: object) -> str:
-    """A cell that no spreadsheet takes for a formula: a quote goes before what would start one."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n") else text
-
-
 def _lines(base: Database, workspace_id: UUID, filters: SendFilter) -> Iterator[str]:
-    yield _line(COLUMNS)
+    yield csv_line(COLUMNS)
     after: Cursor | None = None
     while True:
         with base.transaction(durable=False) as connection:
             page: Page = list_sends(connection, workspace_id, filters, after=after, limit=EXPORTED_AT_ONCE)
         for row in page.rows:
-            yield _line(
+            yield csv_line(
                 (
                     row.send_id, row.mailstream, row.key, discreet(row.recipient_id), row.state, row.reason,
                     row.delivery, row.trigger_type, discreet(row.trigger_id), iso(row.recorded_at), row.duplicates,
@@ -144,9 +137,3 @@ def _lines(base: Database, workspace_id: UUID, filters: SendFilter) -> Iterator[
         after = page.next
         if after is None:
             return
-
-
-def _line(cells: Any) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer).writerow([safe_cell(cell) for cell in cells])
-    return buffer.getvalue()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 
 HERE = Path(__file__)
 

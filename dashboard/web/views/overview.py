@@ -33,11 +33,11 @@ from dashboard.ledger.metrics import (
 from dashboard.ledger.requests import BadRequest
 from dashboard.ledger.tables import Role
 from dashboard.web import args
+from dashboard.web.csv import safe_cell
 from dashboard.web.formats import viewer_zone
 from dashboard.web.permissions import needs
 from dashboard.web.show import go, show
 from dashboard.web.state import database, here, me
-from dashboard.web.views.sends import safe_cell
 
 blueprint = Blueprint("overview", __name__, url_prefix="/overview")
 

@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workers": ("dashboard.cli.workers:workers", "Which workers run, and asking one to end."),
     "suspects": ("dashboard.cli.looking:suspects", "What seems to have been asked for twice, under two keys."),
     "audit": ("dashboard.cli.looking:audit", "What people and programs did."),
+    "marker": ("dashboard.cli.markers:marker", "Mark deploys and incidents in the charts."),
+    "rollups": ("dashboard.cli.rollups:rollups", "Count the figures of the charts again."),
     "retain": ("dashboard.cli.retain:retain", "Strip what its mailstream keeps no longer."),
     "place": ("dashboard.cli.place:place", "Show where the ledger is, and adopt a new place."),
     "workspace": ("dashboard.cli.workspaces:workspace", "Tenants: most installations have one, called default."),

@@ -40,6 +40,7 @@ class Action(StrEnum):
     REPLAY_SEND = "replay_send"
     REQUEUE_DEAD_LETTER = "dead_letter.requeue"
     DISCARD_DEAD_LETTER = "dead_letter.discard"
+    ADD_MARKER = "add_marker"
     ADD_USER = "add_user"
     SET_ROLE = "set_role"
     SET_PASSWORD = "set_password"  # the name of an action

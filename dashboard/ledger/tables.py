@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
@@ -437,6 +438,8 @@ work = Table(
     # The claim reads this in class order, round robin over the mailstreams. No word of the state, so claims stay HOT.
     Index("work_claimable", "mail_class", "workspace_id", "mailstream", "claim_at"),
     Index("work_to_check", "check_at", postgresql_where=text("check_at is not null")),
+    # For the gauge. A claim does not touch it, so claims stay HOT.
+    Index("work_unknown", "workspace_id", "unknown_since", postgresql_where=text("unknown_since is not null")),
     CheckConstraint("(state in ('pending', 'claimed')) = (claim_at is not null)", name="claim_at_while_claimable"),
     CheckConstraint("(state in ('unknown', 'held')) = (check_at is not null)", name="check_at_while_waiting"),
     CheckConstraint(
@@ -494,6 +497,7 @@ duplicates = Table(
     Column("state_met", any_state, nullable=False),
     Column("verdict", verdict, nullable=False),
     Column("difference", ARRAY(Text)),  # which fields came with other values, never the values
+    Column("endpoint", Exact),  # where the trigger came in, as the request told it
     Index("duplicates_by_send", "send_id", "at"),
     Index("duplicates_by_verdict", "workspace_id", "verdict", "at"),  # a list is of one verdict; some are rare
     Index("duplicates_by_trigger", "workspace_id", "trigger_id", "at"),
@@ -653,6 +657,8 @@ events = Table(
     UniqueConstraint("fact", name="one_event_per_fact"),
     Index("events_by_send", "send_id", "occurred_at"),
     Index("events_by_id", "event_id"),
+    # For roll-ups: an event counts in the minute in which it happened; one from the future in that in which it came.
+    Index("events_occurred", "occurred_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     Index("events_received", "received_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
 )
 
@@ -880,6 +886,23 @@ replies = Table(
 )
 
 
+markers = Table(
+    # What happened at a moment, drawn into the charts: a deploy, an incident.
+    "markers",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("at", Time, nullable=False),
+    Column("kind", Exact, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("user_id", Uuid),
+    Column("token_id", Uuid),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Index("markers_by_time", "workspace_id", "at"),
+    CheckConstraint("kind in ('deploy', 'incident')", name="kind_is_known"),
+    CheckConstraint("length(trim(title)) > 0", name="title_given"),
+)
+
 # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 workers = Table(
@@ -900,39 +923,109 @@ workers = Table(
     Index("workers_by_heartbeat", "heartbeat_at"),
 )
 
+NO_ACCOUNT = UUID(int=0)
+"""Stands in roll-ups for *no account*: what is asked for is counted before anybody knows by which it will leave."""
+
+_NOBODY = text(f"'{NO_ACCOUNT}'")
+
+
+def _of_a_bucket(*more: Column[Any]) -> tuple[Column[Any] | PrimaryKeyConstraint, ...]:
+    """What a figure is of: a mailstream, an account and a source, in the minute or hour that begins at ``minute``."""
+    key = (
+        Column("workspace_id", Uuid, nullable=False),
+        Column("mailstream", Exact, nullable=False),
+        Column("minute", Time, nullable=False),
+        Column("account_id", Uuid, nullable=False, server_default=_NOBODY),
+        Column("source", Exact, nullable=False, server_default=EMPTY),
+        *more,
+    )
+    first = ("workspace_id", "minute", "mailstream")
+    names = [column.name for column in key if column.name not in first]
+    return (*key, PrimaryKeyConstraint(*first, *names))
+
+
+def _figures() -> tuple[Column[Any], ...]:
+    return (
+        *(
+            Column(name, BigInteger, nullable=False, server_default=text("0"))
+            for name in (
+                # What was asked for, of no account.
+                "recorded",
+                "duplicate",
+                "in_progress",
+                "mismatch",
+                "due",
+                "due_accepted",
+                "due_stopped",  # suppressed or cancelled
+                # What was done about it, of the account of the attempt.
+                "claims",
+                "attempts",
+                "attempts_accepted",
+                "attempts_rejected",
+                "attempts_ambiguous",
+                "attempts_abandoned",
+                "doubted",
+                "held",
+                "delivered",
+                "bounced",
+                "complained",
+                "event_repeats",
+                "stale_claims",
+            )
+        ),
+        Column("outbox_age_seconds", Double),  # the greatest measured in this time; null: nobody measured
+        Column("unknown", BigInteger),  # the most sends unknown at once, likewise
+    )
+
+
 rollups = Table(
-    # One row per mailstream and minute; recomputed whole whenever something in that minute changed. What is measured of
-    # a whole workspace stands in a row whose mailstream is empty.
+    # Recomputed whole whenever something in that minute changed. What is measured of a whole workspace stands in a row
+    # whose mailstream is empty.
     "rollups",
+    metadata,
+    *_of_a_bucket(),
+    *_figures(),
+)
+
+rollup_hours = Table(
+    # The sums of the minutes of each hour, for long ranges.
+    "rollup_hours",
+    metadata,
+    *_of_a_bucket(),
+    *_figures(),
+)
+
+latencies = Table(
+    # How many took how long: ``measure`` is one of ``latency.Measure``, ``step`` counts ``latency.BOUNDS``.
+    "latencies",
+    metadata,
+    *_of_a_bucket(Column("measure", Exact, nullable=False), Column("step", SmallInteger, nullable=False)),
+    Column("number", BigInteger, nullable=False),
+)
+
+latency_hours = Table(
+    "latency_hours",
+    metadata,
+    *_of_a_bucket(Column("measure", Exact, nullable=False), Column("step", SmallInteger, nullable=False)),
+    Column("number", BigInteger, nullable=False),
+)
+
+carriers = Table(
+    # Who carries the deliveries of a minute, so that a rise of later ones can be laid at somebody's door.
+    "carriers",
     metadata,
     Column("workspace_id", Uuid, nullable=False),
     Column("mailstream", Exact, nullable=False),
     Column("minute", Time, nullable=False),
-    *(
-        Column(name, BigInteger, nullable=False, server_default=text("0"))
-        for name in (
-            "recorded",
-            "duplicate",
-            "in_progress",
-            "mismatch",
-            "due",
-            "due_accepted",
-            "due_stopped",  # suppressed or cancelled
-            "attempts",
-            "attempts_accepted",
-            "attempts_rejected",
-            "attempts_ambiguous",
-            "doubted",
-            "delivered",
-            "bounced",
-            "complained",
-            "event_repeats",
-            "stale_claims",
-        )
-    ),
-    Column("outbox_age_seconds", Double),  # the greatest measured in this minute; null: nobody measured
-    Column("unknown", BigInteger),  # the most sends unknown at once, likewise
-    PrimaryKeyConstraint("workspace_id", "minute", "mailstream"),
+    Column("source", Exact, nullable=False),
+    Column("trigger_type", Exact, nullable=False),
+    Column("endpoint", Exact, nullable=False),  # where the trigger came in, as the request tells it; empty: not told
+    Column("version", Exact, nullable=False),  # of the worker that recorded a later delivery; empty: no worker did
+    Column("recorded", BigInteger, nullable=False),
+    Column("duplicate", BigInteger, nullable=False),
+    Column("in_progress", BigInteger, nullable=False),
+    Column("mismatch", BigInteger, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "minute", "mailstream", "source", "trigger_type", "endpoint", "version"),
 )
 
 dirty = Table(

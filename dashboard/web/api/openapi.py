@@ -8,6 +8,7 @@ from typing import Any
 from dashboard import __version__
 from dashboard.insight.case import Complaint, Finding
 from dashboard.insight.judging import Sureness
+from dashboard.ledger.markers import Kind
 from dashboard.ledger.measures import Measure
 from dashboard.ledger.tables import AlertState, Severity
 from dashboard.lifecycle import Delivery, Reason, State
@@ -52,11 +53,30 @@ SCHEMAS: dict[str, Schema] = {
             type=_text("What asked for it.", examples=["order.paid"]),
             id=_text("Its id with you.", examples=["evt_991"]),
             at=_maybe({**TIME, "description": "When it happened."}),
+            endpoint=_maybe(
+                _text("Where it came in with you, so that a rise of duplicates can be laid at its door.",
+                      examples=["/hooks/payments"])
+            ),
         ),
         message=_ref("Message"),
         not_before=_maybe({**TIME, "description": "The send is not tried before this time."}),
         metadata=_maybe({**TEXTS, "description": "Yours, shown in the trace; not part of the content."}),
     ),
+    "NewMarker": _object(
+        ("kind", "title"),
+        kind={"type": "string", "enum": list(Kind)},
+        title=_text("What was deployed, or what went wrong.", maxLength=200, examples=["shop 4.2"]),
+        at=_maybe({**TIME, "description": "When it was; now, if left out."}),
+    ),
+    "Marker": _object(
+        ("id", "at", "kind", "title", "who"),
+        id={"type": "integer"},
+        at=TIME,
+        kind={"type": "string", "enum": list(Kind)},
+        title=_text("What was deployed, or what went wrong."),
+        who=_maybe(_text("A login, or the name of a token.")),
+    ),
+    "Markers": _object(("markers",), markers={"type": "array", "items": _ref("Marker")}),
     "Message": {
         **_object(
             ("from", "subject"),
@@ -280,6 +300,24 @@ PATHS: dict[str, Schema] = {
             "parameters": [ID],
             "responses": {"200": _answer("The trace.", _ref("Trace")), "404": _problem("No such send."), **COMMON},
         }
+    },
+    "/api/v1/markers": {
+        "post": {
+            "operationId": "addMarker",
+            "summary": "Mark a deploy or an incident",
+            "description": "Drawn into the charts. Not safe to repeat: each request marks once.",
+            "requestBody": {"required": True, "content": _json(_ref("NewMarker"))},
+            "responses": {"201": _answer("It is marked.", _object(("id",), id={"type": "integer"})), **TAKEN, **COMMON},
+        },
+        "get": {
+            "operationId": "listMarkers",
+            "summary": "The deploys and incidents of a time",
+            "parameters": [
+                {"name": name, "in": "query", "required": False, "schema": TIME, "description": what}
+                for name, what in (("since", "Seven days before until, if left out."), ("until", "Now, if left out."))
+            ],
+            "responses": {"200": _answer("The newest first.", _ref("Markers")), "400": TAKEN["400"], **COMMON},
+        },
     },
     "/api/v1/sends/{id}/cancel": {
         "post": {

@@ -21,7 +21,7 @@ def marker() -> None:
 
 
 @marker.command(epilog=example("sendonce marker add deploy 'shop 4.2'"))
-@click.argument("kind", type=click.Choice(list(Kind)))
+@click.argument("kind", type=click.Choice([kind.value for kind in Kind]))
 @click.argument("title")
 @click.option("--at", metavar="TIME", help="When it was, such as 2026-11-30T09:00:00Z; now if it is left out.")
 @click.option("--user", "login", metavar="LOGIN", help="Who marks it; a script may leave it out.")

@@ -97,11 +97,15 @@ class Watch:
     def held(self, number: int) -> None:
         """So many receipts are held, and nothing else is there."""
         with self.place.database.transaction() as connection:
-            for table in ("work", "messages", "sends"):
+            for table in ("holds", "work", "messages", "sends"):
                 connection.execute(f"delete from sendonce.{table}")  # type: ignore[call-overload]
         ask(self.place, *(f"k:{i}" for i in range(number)))
         self.place.run(
             "update sendonce.work set state = 'held', claim_at = null, check_at = 'infinity', reason = 'late'"
+        )
+        self.place.run(
+            "insert into sendonce.holds (send_id, workspace_id, mailstream, reason, waives)"
+            " select send_id, workspace_id, mailstream, reason, array['late'] from sendonce.work"
         )
 
     def look(self) -> None:

@@ -28,7 +28,7 @@ from dashboard.ledger.alert_channels import (
 from dashboard.ledger.alert_rules import DEFAULTS, Rule
 from dashboard.ledger.database import Database
 from dashboard.ledger.measures import Measure
-from dashboard.ledger.tables import ChannelKind, Severity
+from dashboard.ledger.tables import NO_ACCOUNT, ChannelKind, Severity
 from dashboard.providers.base import WebhookRequest
 from dashboard.providers.standard_webhooks import verified_id
 from dashboard.settings import Settings
@@ -189,6 +189,22 @@ def test_a_rule_of_one_mailstream_does_not_count_the_others(watch: Watch) -> Non
     watch.held(5)
     watch.look()
     assert watch.history() == []
+
+
+def test_a_rate_is_of_its_span_over_all_accounts_and_sources_and_silent_while_there_is_little(watch: Watch) -> None:
+    watch.rule(replace(HELD, measure=Measure.REJECTED_RATE, threshold=0.2, clears_at=0.1, least=20))
+    attempts = (
+        "insert into sendonce.rollups (workspace_id, mailstream, account_id, source, minute, attempts,"
+        " attempts_rejected) values (%s, 'receipts', %s, %s, date_trunc('minute', now()) - %s, %s, %s)"
+    )
+    place = watch.place
+    place.run(attempts, place.workspace, place.account, "api", timedelta(minutes=20), 100, 100)
+    place.run(attempts, place.workspace, place.account, "api", timedelta(minutes=5), 12, 9)
+    watch.look()
+    assert watch.history() == [], "too long ago, and too few"
+    place.run(attempts, place.workspace, NO_ACCOUNT, "outbox", timedelta(minutes=5), 12, 9)
+    watch.look()
+    assert watch.history()[0].value == 0.75
 
 
 def test_workers_that_look_at_once_open_one_alert_and_make_one_notice(watch: Watch, ear: Ear) -> None:

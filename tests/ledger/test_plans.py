@@ -125,7 +125,8 @@ OPERATIONS: dict[str, dict[str, object]] = {
 
 HELD_ONCE = """
 insert into sendonce.holds (send_id, workspace_id, mailstream, reason, waives, opened_at, closed_at, closed_by)
-select id, workspace_id, mailstream, 'unconfirmed', '{ambiguous}', recorded_at, recorded_at + interval '1 hour', 'person'
+select id, workspace_id, mailstream, 'unconfirmed', '{ambiguous}', recorded_at,
+  recorded_at + interval '1 hour', 'person'
 from sendonce.sends limit 20000
 """
 """All decided long ago, as after years: what is held now has to be found among them."""

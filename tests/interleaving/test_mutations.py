@@ -103,11 +103,11 @@ def submit_before_the_attempt_is_committed(mutate: Mutate) -> None:
 
 def release_without_the_settling_time(mutate: Mutate) -> None:
     """Neither the policy nor a person waits until an unanswered call can no longer be taken."""
-    decide, open_holds = reconcile.decide, holds.open_holds
+    decide, read_holds = reconcile.decide, holds.read_holds
     mutate.setattr(reconcile, "decide", lambda row, *rest: decide(replace(row, settled_after=None), *rest))
     mutate.setattr(
-        holds, "open_holds",
-        lambda *given, **named: [replace(hold, settled_after=None) for hold in open_holds(*given, **named)],
+        holds, "read_holds",
+        lambda *given: {number: replace(hold, settled_after=None) for number, hold in read_holds(*given).items()},
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -27,7 +27,7 @@ class Relayed:
     won: int = 0
     later: int = 0
     dead: int = 0
-    met: tuple[Recorded, ...] = ()
+    met: tuple[Recorded, ...] = field(default=(), compare=False)
     """What each request met, of which won and later are the numbers."""
 
 

@@ -71,7 +71,9 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet $
 	--generate-hashes --no-annotate --no-emit-index-url --no-config
 lock: setup
 	@$(COMPILE) pyproject.toml --group install --output-file requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra demo --group install --group dev --constraint requirements/run.txt \
+	@$(COMPILE) pyproject.toml --extra traces --group install --constraint requirements/run.txt \
+		--output-file requirements/traces.txt
+	@$(COMPILE) pyproject.toml --extra demo --extra traces --group install --group dev --constraint requirements/run.txt \
 		--output-file requirements/dev.txt
 	@$(COMPILE) --group assets --output-file requirements/assets.txt
 

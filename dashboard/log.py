@@ -32,6 +32,10 @@ class Action(StrEnum):
     WORKER_STOPPED = "worker_stopped"
     LOOP_FAILED = "loop_failed"
     PROVIDER_PAUSED = "provider_paused"
+    SEND_STEP = "send_step"
+    ALERT_FIRED = "alert_fired"
+    ALERT_CLEARED = "alert_cleared"
+    NOTICE_FAILED = "notice_failed"
     # the web
     WEB_STARTED = "web_started"
     WEB_STOPPED = "web_stopped"

@@ -48,6 +48,23 @@ class Settings:
     log: str = "json"
     """``SENDONCE_LOG``: ``json`` or ``console``."""
 
+    log_sends: bool = False
+    """``SENDONCE_LOG_SENDS``: ``yes`` writes a line for each step of each send, by its id."""
+    traces: str = field(default="", repr=False)
+    """``SENDONCE_TRACES``: the OTLP/HTTP address that gets a span for each step of a send."""
+    traces_share: float = 1.0
+    """``SENDONCE_TRACES_SHARE``: of so many sends, 0 to 1."""
+    metrics_token: str = field(default="", repr=False)
+    """``SENDONCE_METRICS_TOKEN``: who asks for ``/metrics`` has to bring it. Without one there are none."""
+    alert_smtp_url: str = field(default="", repr=False)
+    """``SENDONCE_ALERT_SMTP_URL``: the SMTP server of alerts, ``smtps://user:password@host`` or ``smtp://…``."""
+    alert_from: str = ""
+    """``SENDONCE_ALERT_FROM``: the address that alerts come from."""
+    alert_private_targets: bool = False
+    """``SENDONCE_ALERT_PRIVATE_TARGETS``: ``yes`` lets webhooks of alerts go to addresses of the own network."""
+    alert_seconds: float = 10.0
+    """``SENDONCE_ALERT_SECONDS``: how often each alert rule is looked at."""
+
     lease_seconds: int = 60
     """How long a claim holds without being renewed."""
     submit_window_seconds: int = 10
@@ -80,6 +97,14 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=reader.whole("SENDONCE_TRUSTED_PROXIES", Settings.trusted_proxies, (0, 10)),
         environment=reader.environment("SENDONCE_ENVIRONMENT", Settings.environment),
         log=reader.choice("SENDONCE_LOG", Settings.log, ("json", "console")),
+        log_sends=reader.choice("SENDONCE_LOG_SENDS", "no", ("yes", "no")) == "yes",
+        traces=reader.text("SENDONCE_TRACES") and reader.public_url("SENDONCE_TRACES", ""),
+        traces_share=reader.number("SENDONCE_TRACES_SHARE", Settings.traces_share, (0, 1)),
+        metrics_token=reader.token("SENDONCE_METRICS_TOKEN"),
+        alert_smtp_url=reader.smtp_url("SENDONCE_ALERT_SMTP_URL"),
+        alert_from=reader.text("SENDONCE_ALERT_FROM"),
+        alert_private_targets=reader.choice("SENDONCE_ALERT_PRIVATE_TARGETS", "no", ("yes", "no")) == "yes",
+        alert_seconds=reader.number("SENDONCE_ALERT_SECONDS", Settings.alert_seconds, (0.05, 60)),
         lease_seconds=reader.whole("SENDONCE_LEASE_SECONDS", Settings.lease_seconds, (2, 3600)),
         submit_window_seconds=reader.whole("SENDONCE_SUBMIT_WINDOW_SECONDS", Settings.submit_window_seconds, (1, 300)),
         request_timeout_seconds=reader.whole(
@@ -92,6 +117,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         retry_seconds=reader.number("SENDONCE_RETRY_SECONDS", Settings.retry_seconds, (0.01, 3600)),
         poll_seconds=reader.number("SENDONCE_POLL_SECONDS", Settings.poll_seconds, (0.01, 60)),
     )
+    if settings.alert_smtp_url and "@" not in settings.alert_from:
+        reader.missing("SENDONCE_ALERT_FROM", "the address that alerts come from, such as alerts@example.com")
     reader.raise_problems()
     return settings
 
@@ -203,6 +230,24 @@ class _Reader:
             usable = False
         if not usable:
             self._problem(name, "is not an address such as https://mail.example.com")
+        return url
+
+    def token(self, name: str) -> str:
+        value = self.text(name)
+        if value and (len(value) < 16 or not value.isascii() or not value.isprintable() or " " in value):
+            self._problem(name, "has fewer than 16 characters, or some that cannot stand in a header")
+        return value
+
+    def smtp_url(self, name: str) -> str:
+        url = self.text(name)
+        try:
+            parts = urlsplit(url)
+            usable = not url or (parts.scheme in ("smtp", "smtps") and bool(parts.hostname))
+            _ = parts.port  # raises where it is no number
+        except ValueError:
+            usable = False
+        if not usable:
+            self._problem(name, "is not an address such as smtps://user:password@smtp.example.com")
         return url
 
     def environment(self, name: str, default: str) -> str:

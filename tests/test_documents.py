@@ -65,4 +65,6 @@ def test_every_variable_of_the_documents_is_read_and_has_the_default_that_is_tol
         if default.strip() == "required":
             continue
         value = getattr(Settings, name.lower())
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
         assert f"{value:g}" == default.strip() if isinstance(value, int | float) else value == default.strip(), name

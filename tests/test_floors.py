@@ -16,18 +16,19 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "dashboard"
 
-GROUND = {"lifecycle", "settings", "log", "identity"}
+GROUND = {"lifecycle", "settings", "log", "identity", "steps"}
 BELOW = {
     **dict.fromkeys(GROUND, GROUND),
     "ledger": GROUND,
     "providers": GROUND,
     "embedded": set(),
+    "channels": GROUND | {"providers"},  # the way to people; shares the sockets of the way to providers
     "simulator": GROUND,  # stands apart: it knows the vendors' documents, and no adapter
     "migrations": GROUND | {"ledger"},
     "insight": GROUND | {"ledger", "providers"},
     "outcomes": GROUND | {"ledger", "providers"},  # the bridge between the two
     "producer": GROUND | {"ledger", "providers", "outcomes"},
-    "worker": GROUND | {"ledger", "providers", "outcomes", "insight"},
+    "worker": GROUND | {"ledger", "providers", "outcomes", "insight", "channels"},
     "web": GROUND | {"ledger", "providers", "outcomes", "insight", "migrations", "producer"},
 }
 BELOW["demo"] = set(BELOW)  # plays everything there is

@@ -111,6 +111,10 @@ ENUMS: dict[str, type[StrEnum]] = {
     "decision": lifecycle.Decision,
     "suppression_scope": tables.SuppressionScope,
     "role": tables.Role,
+    "alert_state": tables.AlertState,
+    "severity": tables.Severity,
+    "notice_kind": tables.NoticeKind,
+    "channel_kind": tables.ChannelKind,
     "stage": tables.Stage,
 }
 

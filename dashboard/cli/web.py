@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import socket
+import tempfile
 import time
 from typing import Any
 
@@ -21,7 +22,6 @@ from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Vault
 from dashboard.log import Action, configure, log
 from dashboard.settings import Settings, read_settings
-from dashboard.web import create_app
 
 THREADS = 8
 """Of one process. Each may hold one database connection, so the pool has as many."""
@@ -45,7 +45,9 @@ def web(host: str, port: int, processes: int) -> None:
     settings = read_settings(os.environ)
     configure(settings.log)
     _wait_for_port(host, port)
-    Server(settings, host=host, port=port, processes=processes).run()
+    with tempfile.TemporaryDirectory(prefix="sendonce-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # before anything imports prometheus_client
+        Server(settings, host=host, port=port, processes=processes).run()
 
 
 class Server(BaseApplication):
@@ -65,6 +67,8 @@ class Server(BaseApplication):
             "logger_class": _Log,
             "control_socket_disable": True,
             "when_ready": _tell_started,
+            "worker_exit": _hand_over,
+            "child_exit": _forget,
             "on_exit": lambda _: log.info(Action.WEB_STOPPED),
         }
         super().__init__()
@@ -76,7 +80,12 @@ class Server(BaseApplication):
 
     def load(self) -> Any:
         """The application, made in each process, since connections cannot be shared across a fork."""
+        from dashboard import steps
+        from dashboard.web import create_app  # counts from here on, each process in its own file
+
         database = Database(self.settings.database_url, pool_size=THREADS, application_name="sendonce web")
+        s = self.settings
+        steps.configure(logged=s.log_sends, collector=s.traces, share=s.traces_share, part="web")
         return create_app(self.settings, database, Vault(self.settings.encryption_keys))
 
 
@@ -103,6 +112,20 @@ class _Log(Logger):
     def setup(self, cfg: Config) -> None:
         self.error_log.setLevel(logging.WARNING)
         self.error_log.propagate = True
+
+
+def _hand_over(_: Arbiter, __: Any) -> None:
+    """In a process that ends: the spans that wait still go out."""
+    from dashboard import steps
+
+    steps.close()
+
+
+def _forget(_: Arbiter, worker: Any) -> None:
+    """What a process that ended had counted stays counted; its gauges go."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
 
 def _tell_started(arbiter: Arbiter) -> None:

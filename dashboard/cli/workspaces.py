@@ -7,6 +7,7 @@ import click
 from dashboard.cli.ledger import ledger
 from dashboard.cli.options import example, workspace_option
 from dashboard.ledger import access, audit, notes
+from dashboard.ledger.alert_rules import add_defaults
 
 
 @click.group(epilog=example("sendonce workspace add default --title 'Lovelace & Co.'"))
@@ -21,6 +22,7 @@ def add_workspace(name: str, title: str) -> None:
     """Make a workspace. Commands and producers that name none mean the one called default."""
     with ledger() as connection:
         workspace_id = access.add_workspace(connection, name=name, title=title)
+        add_defaults(connection, workspace_id)
         audit.record(connection, audit.Action.ADD_WORKSPACE, workspace_id=workspace_id, subject=name)
     click.echo(f"The workspace {name} is there.")
 

@@ -141,6 +141,12 @@ def _ask(connection: Connection, asked: Asked) -> None:
     now = datetime.now(UTC)
     enqueue(
         connection, mailstream=intent.mailstream, key=intent.key, recipient_id=intent.recipient_id,
-        address=intent.address, trigger=(*asked.trigger, now), message=asked.message,
+        address=intent.address, trigger=_trigger(asked, now), message=asked.message,
         not_before=None if asked.not_before is None else now + asked.not_before,
     )  # fmt: skip
+
+
+def _trigger(asked: Asked, now: datetime) -> dict[str, object]:
+    """Each part of the company has a webhook of its own: what comes before the dot names it."""
+    type_, id_ = asked.trigger
+    return {"type": type_, "id": id_, "at": now, "endpoint": f"/hooks/{type_.partition('.')[0]}"}

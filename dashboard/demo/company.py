@@ -13,6 +13,7 @@ from uuid import UUID
 
 from dashboard.ledger import access
 from dashboard.ledger.accounts import save_account
+from dashboard.ledger.alert_rules import add_defaults
 from dashboard.ledger.database import Connection
 from dashboard.ledger.streams import rules_for, save_stream
 from dashboard.ledger.tables import Role
@@ -107,6 +108,7 @@ def set_up(
             title=name.replace("-", " ").capitalize(), owner=owner,
             rules=replace(rules, grace=graces.get(mail_class, rules.grace)),
         )  # fmt: skip
+    add_defaults(connection, workspace_id)
     if password is not None:
         _hire(connection, workspace_id, password)
     return Company(workspace_id, accounts, secret)

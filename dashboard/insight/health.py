@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from dashboard.ledger.metrics import Gauges, WorkerRow
+from dashboard.insight.wording import number, span
+from dashboard.ledger.accounts import AccountRow
+from dashboard.ledger.metrics import Gauges, Hearing, WorkerRow
+from dashboard.providers import PROVIDERS
 
 RELAY_LATE = timedelta(minutes=1)
 """An outbox row that could be relayed waits seconds; a minute means that nobody relays."""
@@ -78,3 +81,153 @@ def _stalled(cause: str, next_step: str) -> Health:
 
 def _workers(number: int) -> str:
     return "1 worker is" if number == 1 else f"{number} workers are"
+
+
+# ── named checks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOOP_LATE = {"retain": timedelta(minutes=4), "alert": timedelta(minutes=3)}
+"""A loop that has not gone round without an error for so long does not work. Two rest for up to a minute in between."""
+
+ANY_LOOP_LATE = timedelta(minutes=2)
+
+ROLL_UP_LATE = timedelta(minutes=5)
+"""Every minute is measured, whether mail moves or not."""
+
+ENOUGH_TO_HEAR = 20
+"""So many accepted sends in an hour, and not one event about any of them: the webhook does not arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One part of Sendonce and how it is doing."""
+
+    name: str
+    motion: Motion
+    cause: str
+    next_step: str = ""
+
+
+def named_checks(
+    gauges: Gauges, workers: list[WorkerRow], accounts: list[AccountRow], hearing: list[Hearing]
+) -> list[Check]:
+    """Relay, dispatch, sweep, each provider, webhooks, roll-ups, retention, alerts: what is stalled stands first."""
+    running = [worker for worker in workers if worker.state == "running"]
+    checks = [
+        _relay(gauges, running),
+        _dispatch(gauges, running),
+        _sweep(gauges, running),
+        *(_provider(account) for account in accounts),
+        *(_webhook(heard) for heard in hearing if _tells_events(heard.provider)),
+        _roll_ups(gauges, running),
+        _loop("Retention", "retain", running, "takes away what is kept long enough"),
+        _loop("Alerts", "alert", running, "looks at the rules"),
+    ]
+    return sorted(checks, key=lambda check: check.motion is not Motion.STALLED)
+
+
+def banner(health: Health, checks: list[Check], workers: list[WorkerRow]) -> Health:
+    """What the banner of every page says: what stalls mail first, then whatever else is stalled."""
+    stalled = next((check for check in checks if check.motion is Motion.STALLED), None)
+    if health.motion is Motion.STALLED or stalled is None or not any(w.state == "running" for w in workers):
+        return health
+    return _stalled(f"{stalled.name}: {stalled.cause[:1].lower()}{stalled.cause[1:]}", stalled.next_step)
+
+
+def _loop(name: str, loop: str, running: list[WorkerRow], does: str) -> Check:
+    """Whether some worker has the loop, and it goes round."""
+    having = [worker for worker in running if loop in worker.loops]
+    if not having:
+        return Check(
+            name=name, motion=Motion.STALLED, cause=f"No running worker {does}.",
+            next_step="Start a worker with all loops: sendonce worker",
+        )  # fmt: skip
+    ages = [age for worker in having if (age := worker.loop_ages.get(loop)) is not None]
+    late = LOOP_LATE.get(loop, ANY_LOOP_LATE)
+    if ages and timedelta(seconds=min(ages)) > late:
+        return Check(
+            name=name, motion=Motion.STALLED,
+            cause=f"It has not gone round without an error for {span(timedelta(seconds=min(ages)))}.",
+            next_step="See loop_failed in the workers' logs.",
+        )  # fmt: skip
+    return Check(name=name, motion=Motion.IDLE, cause=f"{_workers(len(having))} on it, nothing is to be done.")
+
+
+def _busy(check: Check, cause: str) -> Check:
+    return check if check.motion is Motion.STALLED else Check(name=check.name, motion=Motion.RUNNING, cause=cause)
+
+
+def _relay(gauges: Gauges, running: list[WorkerRow]) -> Check:
+    check = _loop("Relay", "relay", running, "relays the outbox")
+    if not gauges.outbox or check.motion is Motion.STALLED:
+        return check
+    age = gauges.outbox_age or timedelta()
+    waits = f"{number(gauges.outbox, 'request')} in the outbox, the oldest for {span(age)}."
+    if age > RELAY_LATE:
+        return Check(
+            name="Relay", motion=Motion.STALLED, cause=waits,
+            next_step="Look for a lock that is held for long, and at loop_failed in the workers' logs.",
+        )  # fmt: skip
+    return _busy(check, waits)
+
+
+def _dispatch(gauges: Gauges, running: list[WorkerRow]) -> Check:
+    check = _loop("Dispatch", "dispatch", running, "submits what is due")
+    if check.motion is Motion.STALLED or not (gauges.pending_due or gauges.claimed):
+        return check
+    age = gauges.pending_due_age or timedelta()
+    if gauges.pending_due and age > CLAIM_LATE and not gauges.claimed:
+        return Check(
+            name="Dispatch", motion=Motion.STALLED,
+            cause=f"{number(gauges.pending_due, 'send')} due, the first for {span(age)}, and none is being worked on.",
+            next_step="See whether an account or mailstream is paused, and whether the ledger is in its place.",
+        )  # fmt: skip
+    return _busy(check, f"{gauges.pending_due} due, {gauges.claimed} being worked on.")
+
+
+def _sweep(gauges: Gauges, running: list[WorkerRow]) -> Check:
+    check = _loop("Sweep", "sweep", running, "takes claims of lost workers back")
+    return _busy(check, f"{number(gauges.stale_claims, 'claim')} past the lease.") if gauges.stale_claims else check
+
+
+def _provider(account: AccountRow) -> Check:
+    name = f"Account {account.name}"
+    if account.paused_for_good:
+        return Check(
+            name=name, motion=Motion.STALLED, cause=f"Paused by a person: {account.paused_reason or 'no reason'}.",
+            next_step=f"Resume it when the reason is gone: sendonce account resume {account.name}",
+        )  # fmt: skip
+    if account.paused_until:
+        return Check(
+            name=name, motion=Motion.STALLED, cause=f"Paused after trouble: {account.paused_reason or 'no reason'}.",
+            next_step="It is tried again by itself. If it stays: credentials, quota, the provider's status page.",
+        )  # fmt: skip
+    return Check(name=name, motion=Motion.RUNNING, cause="Takes submissions.")
+
+
+def _tells_events(provider: str) -> bool:
+    return all(one.capabilities({}).webhooks for one in PROVIDERS if one.name == provider)
+
+
+def _webhook(heard: Hearing) -> Check:
+    name = f"Webhooks of {heard.account}"
+    if heard.accepted >= ENOUGH_TO_HEAR and not heard.events:
+        return Check(
+            name=name, motion=Motion.STALLED,
+            cause=f"{heard.accepted} sends were accepted within the hour, and no event about any was told.",
+            next_step="Check the webhook's address and its signing secret at the provider.",
+        )  # fmt: skip
+    if not heard.events:
+        return Check(name=name, motion=Motion.IDLE, cause="No event within the hour.")
+    return Check(name=name, motion=Motion.RUNNING, cause=f"{number(heard.events, 'event')} within the hour.")
+
+
+def _roll_ups(gauges: Gauges, running: list[WorkerRow]) -> Check:
+    check = _loop("Roll-ups", "roll_up", running, "makes the figures of the charts")
+    measured = gauges.measured_at
+    if check.motion is not Motion.STALLED and measured is not None and gauges.at - measured > ROLL_UP_LATE:
+        return Check(
+            name="Roll-ups", motion=Motion.STALLED,
+            cause=f"The charts end {span(gauges.at - measured)} ago.",
+            next_step="See loop_failed of roll_up in the workers' logs; rates of alerts do not move meanwhile.",
+        )  # fmt: skip
+    return check

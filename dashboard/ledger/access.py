@@ -17,6 +17,7 @@ from uuid import UUID
 from argon2 import PasswordHasher
 
 from dashboard.ledger.database import Connection, run
+from dashboard.ledger.refused import Refused as Refused
 from dashboard.ledger.tables import Right, Role
 
 MIN_PASSWORD, MAX_PASSWORD, MAX_LOGIN = 12, 1_000, 100
@@ -25,10 +26,6 @@ _WORKSPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 hasher = PasswordHasher()
 """argon2id with the library's defaults, which follow RFC 9106's second recommended option."""
-
-
-class Refused(ValueError):
-    """What was asked for cannot be done; the message says why and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Action(StrEnum):
     REPLAY_SEND = "replay_send"
     REQUEUE_DEAD_LETTER = "dead_letter.requeue"
     DISCARD_DEAD_LETTER = "dead_letter.discard"
+    ADD_MARKER = "add_marker"
     ADD_USER = "add_user"
     SET_ROLE = "set_role"
     SET_PASSWORD = "set_password"  # the name of an action
@@ -59,6 +60,13 @@ class Action(StrEnum):
     SET_STREAM = "set_stream"
     PAUSE_STREAM = "pause_stream"
     RESUME_STREAM = "resume_stream"
+    SET_ALERT_RULE = "set_alert_rule"
+    REMOVE_ALERT_RULE = "remove_alert_rule"
+    ADD_ALERT_CHANNEL = "add_alert_channel"
+    REMOVE_ALERT_CHANNEL = "remove_alert_channel"
+    TEST_ALERT_CHANNEL = "test_alert_channel"
+    SILENCE_ALERTS = "silence_alerts"
+    END_SILENCE = "end_silence"
     ADOPT_PLACE = "adopt_place"  # the ledger was moved, and a person answers for it (``place.adopt_place``)
     CARRY_ON = "carry_on"  # by Sendonce itself, after the failover to a declared standby (``standby.py``)
     DECLARE_STANDBY = "declare_standby"

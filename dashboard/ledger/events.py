@@ -269,7 +269,8 @@ def _fold(
         run(connection, "fold_delivery", send_id=ids, word=delivery, at=times)
     rows = locked.ledger
     suppressions.say(connection, [s for e in events if (s := _statement(e, rows[e.send_id])) is not None])
-    mark_dirty(connection, [(e.workspace_id, rows[e.send_id].mailstream, e.received_at) for e in events])
+    happened = [(e.workspace_id, rows[e.send_id].mailstream, min(e.occurred_at, e.received_at)) for e in events]
+    mark_dirty(connection, happened)
 
 
 def _statement(event: _Event, send: LedgerRow) -> Statement | None:

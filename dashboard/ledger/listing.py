@@ -23,6 +23,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from dashboard.ledger.behind import Span, sends_behind
 from dashboard.ledger.database import Connection, compiled
 from dashboard.ledger.tables import duplicates, holds, mailstreams, moves, sends, work
 from dashboard.lifecycle import OPEN_STATES, State, Verdict
@@ -38,6 +39,8 @@ class SendFilter:
     mailstream: str | None = None
     state: State | None = None
     verdict: Verdict | None = None
+    behind: Span | None = None
+    """Only those behind a point of a chart; the other filters but the mailstream do not count then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ def list_sends(
     are held                              ``open_holds``                     since when they are
     failed, were suppressed or cancelled  ``moves_by_end``                   when they did
     are accepted, or any                  ``sends_by_stream``                when they were recorded
+    are behind a point of a chart         the span of time of that point     when that happened
     ====================================  =================================  ======================
     """
     text, parameters = compiled(_listing(workspace_id, filters, after, limit + 1))
@@ -112,7 +116,7 @@ def list_sends(
 
 
 def _oldest_first(filters: SendFilter) -> bool:
-    return filters.verdict is None and filters.state in OPEN_STATES
+    return filters.behind is None and filters.verdict is None and filters.state in OPEN_STATES
 
 
 def _listing(workspace_id: UUID, filters: SendFilter, after: Cursor | None, limit: int) -> Select[Any]:
@@ -129,7 +133,9 @@ class _Walk:
     limit: int
     oldest_first: bool
 
-    def over(self, send_id: Column[Any], at: Column[Any], *conditions: ColumnElement[bool]) -> Select[Any]:
+    def over(
+        self, send_id: ColumnElement[Any], at: ColumnElement[Any], *conditions: ColumnElement[bool]
+    ) -> Select[Any]:
         """The next ids, each with the time it is ordered by, of the rows that meet the conditions."""
         query = select(send_id.label("send_id"), at.label("at")).where(*conditions)
         if self.after is not None:
@@ -144,6 +150,9 @@ class _Walk:
 
 def _source(workspace_id: UUID, filters: SendFilter, walk: _Walk) -> Select[Any]:
     match filters:
+        case SendFilter(behind=Span() as span):
+            rows = sends_behind(span, workspace_id, filters.mailstream).subquery("behind")
+            return walk.over(rows.c.send_id, rows.c.at)
         case SendFilter(verdict=Verdict()):
             return _met(workspace_id, filters, walk)
         case SendFilter(state=State.CLAIMED):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
-from sqlalchemy import BigInteger, DateTime, Interval, Select, cast, func, literal, select
+from sqlalchemy import BigInteger, ColumnElement, DateTime, Interval, Select, Table, cast, func, literal, select
 
 from dashboard.ledger.database import Connection, compiled, statement
-from dashboard.ledger.tables import rollups
+from dashboard.ledger.latency import Measure
+from dashboard.ledger.tables import carriers, latencies, latency_hours, rollup_hours, rollups
 
 POINTS = 200
 """A series has at most so many points."""
 
 COUNTED = 10_000
-"""The rows of the outbox are counted up to here."""
+"""Rows of the outbox, of each mailstream's queue, unknown and held ones are counted up to here."""
 
 WORKERS = 500
 
@@ -28,7 +29,10 @@ SILENCE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """How the workspace stands at this moment, read from the outbox and the work table only."""
+    """How the workspace, or one mailstream, stands at this moment: read from the outbox, the work table and the holds.
+
+    A number counts up to :data:`COUNTED`, by mailstream where it is of the queue; where there are more it says so many.
+    """
 
     at: datetime
     outbox: int
@@ -42,6 +46,8 @@ class Gauges:
     unknown: int
     unknown_age: timedelta | None
     held: int
+    held_age: timedelta | None = None
+    measured_at: datetime | None = None  # the end of the last minute that was measured; None: nobody ever did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +62,14 @@ class Point:
     due: int = 0
     due_accepted: int = 0
     due_stopped: int = 0
+    claims: int = 0
     attempts: int = 0
     attempts_accepted: int = 0
     attempts_rejected: int = 0
     attempts_ambiguous: int = 0
+    attempts_abandoned: int = 0
     doubted: int = 0
+    held: int = 0
     delivered: int = 0
     bounced: int = 0
     complained: int = 0
@@ -106,6 +115,49 @@ class Series:
     points: list[Point]
     total: Point
 
+    @property
+    def starts(self) -> list[datetime]:
+        """When each bucket begins."""
+        return [point.at for point in self.points]
+
+
+Histograms = dict[datetime, dict[int, int]]
+"""Of each bucket that has any: how many took how long, by the steps of ``latency.BOUNDS``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hour:
+    """The deliveries of one hour."""
+
+    at: datetime
+    deliveries: int
+    later: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """Deliveries of some time that have all this in common. ``version``: of the worker that recorded later ones."""
+
+    mailstream: str
+    source: str
+    trigger_type: str
+    endpoint: str
+    version: str
+    recorded: int = 0
+    duplicate: int = 0
+    in_progress: int = 0
+    mismatch: int = 0
+
+    @property
+    def later(self) -> int:
+        """Later deliveries."""
+        return self.duplicate + self.in_progress + self.mismatch
+
+    @property
+    def deliveries(self) -> int:
+        """First and later ones."""
+        return self.recorded + self.later
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
@@ -121,6 +173,8 @@ class WorkerRow:
     in_flight: int
     refused_moves: int
     state: str
+    loop_ages: dict[str, float] = field(default_factory=dict)
+    """Of each loop: for how many seconds, at the last beat, it had not gone round without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,16 +204,56 @@ class StreamRow:
 MEASURED = ("outbox_age_seconds", "unknown")
 """The columns of ``rollups`` of which a bucket keeps the greatest. They are of the whole workspace, not of a stream."""
 
-SUMMED = tuple(field.name for field in fields(Point) if field.name not in ("at", *MEASURED))
+SUMMED = tuple(one.name for one in fields(Point) if one.name not in ("at", *MEASURED))
 """The columns of ``rollups`` that add up."""
 
+ASKED = ("recorded", "duplicate", "in_progress", "mismatch", "due", "due_accepted", "due_stopped")
+"""Those that are of no account: what is asked for is counted before anybody knows by which one it will leave."""
 
-def read_gauges(connection: Connection, workspace_id: UUID) -> Gauges:
-    """How the workspace stands now."""
-    bind = {"workspace_id": workspace_id, "counted": COUNTED + 1}
+
+def read_gauges(connection: Connection, workspace_id: UUID, *, mailstream: str | None = None) -> Gauges:
+    """How the workspace, or one mailstream of it, stands now."""
+    bind = {"workspace_id": workspace_id, "mailstream": mailstream, "counted": COUNTED + 1}
     rows = connection.cursor(row_factory=class_row(Gauges))
     (gauges,) = rows.execute(statement("read_gauges"), bind, binary=True)
     return gauges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """What was accepted on an account within the hour, and how many events were told of such."""
+
+    account: str
+    provider: str
+    accepted: int
+    events: int
+
+
+def read_hearing(connection: Connection, workspace_id: UUID) -> list[Hearing]:
+    """The accounts that a mailstream uses, by name."""
+    rows = connection.cursor(row_factory=class_row(Hearing))
+    return rows.execute(statement("read_hearing"), {"workspace_id": workspace_id}, binary=True).fetchall()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scraped:
+    """A workspace as a scrape sees it; ages in seconds, 0 where nothing waits."""
+
+    workspace_id: UUID
+    workspace: str
+    outbox: int
+    outbox_age: float
+    due_age: float
+    unknown_age: float
+    held_age: float
+    stale_claims: int
+    dead_letters: int
+
+
+def read_watched_all(connection: Connection) -> list[Scraped]:
+    """All workspaces, by name."""
+    rows = connection.cursor(row_factory=class_row(Scraped))
+    return rows.execute(statement("read_watched_all"), {"counted": COUNTED}, binary=True).fetchall()
 
 
 def read_workers(connection: Connection) -> list[WorkerRow]:
@@ -174,6 +268,14 @@ def read_streams(connection: Connection, workspace_id: UUID) -> list[StreamRow]:
     return rows.execute(statement("read_streams"), {"workspace_id": workspace_id}, binary=True).fetchall()
 
 
+def read_account_names(connection: Connection, workspace_id: UUID) -> dict[UUID, str]:
+    """The names of the provider accounts, in their order."""
+    rows = connection.execute(
+        "select id, name from sendonce.accounts where workspace_id = %s order by name", (workspace_id,)
+    )
+    return dict(rows.fetchall())
+
+
 def read_series(
     connection: Connection,
     workspace_id: UUID,
@@ -181,23 +283,23 @@ def read_series(
     until: datetime,
     *,
     mailstream: str | None = None,
+    account_id: UUID | None = None,
     bucket: timedelta | None = None,
 ) -> Series:
     """Roll-ups of ``since`` ≤ minute < ``until`` in buckets of whole minutes.
 
     Without ``bucket``, or with one that would make more than :data:`POINTS` points, a round one that fits is taken.
     The first bucket starts at a multiple of the bucket's length (in UTC), at or before ``since``, and is whole.
+    Buckets of whole hours are read from the hours, so that the hour of ``until`` counts as far as it is known.
+    ``account_id`` narrows what was done, not what was asked for (:data:`ASKED`).
     Raises ValueError where ``until`` is not after ``since``.
     """
     if until <= since:
         raise ValueError("the range must end after it begins")
     width = fitting_bucket(until - since, bucket)
     starts = _starts(since, until, width)
-    query = _sums(width).where(
-        rollups.c.workspace_id == workspace_id, rollups.c.minute >= starts[0], rollups.c.minute < until
-    )
-    if mailstream is not None:
-        query = query.where(rollups.c.mailstream == mailstream)
+    table = rollup_hours if _in_hours(width) else rollups
+    query = _sums(table, width, account_id).where(*_within(table, workspace_id, starts[0], until, mailstream))
     text, parameters = compiled(query)
     rows = connection.cursor(row_factory=class_row(Point)).execute(text, parameters)
     known = {point.at: point for point in rows}
@@ -224,11 +326,85 @@ def _starts(since: datetime, until: datetime, width: timedelta) -> list[datetime
     return [first + i * width for i in range(-(-(until - first) // width))]
 
 
-def _sums(width: timedelta) -> Select[Any]:
-    start = func.date_bin(literal(width, Interval), rollups.c.minute, literal(_EPOCH, DateTime(timezone=True)))
-    sums = [cast(func.sum(rollups.c[name]), BigInteger).label(name) for name in SUMMED]
-    greatest = [func.max(rollups.c[name]).label(name) for name in MEASURED]
+def _sums(table: Table, width: timedelta, account_id: UUID | None) -> Select[Any]:
+    start = _start(table, width)
+    sums = []
+    for name in SUMMED:
+        total: Any = func.sum(table.c[name])
+        if account_id is not None and name not in ASKED:
+            total = func.coalesce(total.filter(table.c.account_id == account_id), 0)
+        sums.append(cast(total, BigInteger).label(name))
+    greatest = [func.max(table.c[name]).label(name) for name in MEASURED]
     return select(start.label("at"), *sums, *greatest).group_by(start)
+
+
+def _start(table: Table, width: timedelta) -> ColumnElement[Any]:
+    """The bucket that a row lies in."""
+    return func.date_bin(literal(width, Interval), table.c.minute, literal(_EPOCH, DateTime(timezone=True)))
+
+
+def _in_hours(width: timedelta) -> bool:
+    return width % timedelta(hours=1) == timedelta()
+
+
+def _within(
+    table: Table, workspace_id: UUID, since: datetime, until: datetime, mailstream: str | None
+) -> list[ColumnElement[bool]]:
+    mine = [table.c.workspace_id == workspace_id, table.c.minute >= since, table.c.minute < until]
+    return mine if mailstream is None else [*mine, table.c.mailstream == mailstream]
+
+
+def read_latencies(
+    connection: Connection, workspace_id: UUID, series: Series, measure: Measure, *, account_id: UUID | None = None
+) -> dict[UUID, Histograms]:
+    """How long things took in the buckets of a series, by account (``NO_ACCOUNT`` where it is of none)."""
+    table = latency_hours if _in_hours(series.bucket) else latencies
+    start = _start(table, series.bucket)
+    within = _within(table, workspace_id, series.points[0].at, series.until, series.mailstream)
+    query = select(table.c.account_id, start.label("at"), table.c.step, cast(func.sum(table.c.number), BigInteger))
+    query = query.where(*within, table.c.measure == str(measure)).group_by(table.c.account_id, start, table.c.step)
+    if account_id is not None:
+        query = query.where(table.c.account_id == account_id)
+    text, parameters = compiled(query)
+    found: dict[UUID, Histograms] = {}
+    for account, at, step, number in connection.execute(text, parameters):
+        found.setdefault(account, {}).setdefault(at, {})[step] = number
+    return found
+
+
+def read_hours(
+    connection: Connection, workspace_id: UUID, since: datetime, until: datetime, *, mailstream: str | None = None
+) -> list[Hour]:
+    """The deliveries of each hour that had any, oldest first: what is usual is learnt from them."""
+    later = rollup_hours.c.duplicate + rollup_hours.c.in_progress + rollup_hours.c.mismatch
+    query = (
+        select(
+            rollup_hours.c.minute.label("at"),
+            cast(func.sum(rollup_hours.c.recorded + later), BigInteger).label("deliveries"),
+            cast(func.sum(later), BigInteger).label("later"),
+        )
+        .where(*_within(rollup_hours, workspace_id, since, until, mailstream))
+        .group_by(rollup_hours.c.minute)
+        .having(func.sum(rollup_hours.c.recorded + later) > 0)
+        .order_by(rollup_hours.c.minute)
+    )
+    text, parameters = compiled(query)
+    return connection.cursor(row_factory=class_row(Hour)).execute(text, parameters).fetchall()
+
+
+def read_carriers(
+    connection: Connection, workspace_id: UUID, since: datetime, until: datetime, *, mailstream: str | None = None
+) -> list[Carrier]:
+    """Who carried the deliveries of this time."""
+    names = ("mailstream", "source", "trigger_type", "endpoint", "version")
+    counts = ("recorded", "duplicate", "in_progress", "mismatch")
+    query = select(
+        *(carriers.c[name] for name in names),
+        *(cast(func.sum(carriers.c[name]), BigInteger).label(name) for name in counts),
+    )
+    query = query.where(*_within(carriers, workspace_id, since, until, mailstream))
+    text, parameters = compiled(query.group_by(*(carriers.c[name] for name in names)))
+    return connection.cursor(row_factory=class_row(Carrier)).execute(text, parameters).fetchall()
 
 
 def _total(points: Sequence[Point]) -> Point:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from dashboard.ledger.database import Connection, run
 from dashboard.ledger.dead_letters import REFUSED, refusal
-from dashboard.ledger.recording import record
+from dashboard.ledger.recording import Recorded, record
 from dashboard.ledger.requests import BadRequest, Request, read_outbox_text
 from dashboard.ledger.vault import Vault
 from dashboard.lifecycle import Verdict
@@ -27,6 +27,8 @@ class Relayed:
     won: int = 0
     later: int = 0
     dead: int = 0
+    met: tuple[Recorded, ...] = field(default=(), compare=False)
+    """What each request met, of which won and later are the numbers."""
 
 
 class _Row(NamedTuple):
@@ -48,13 +50,14 @@ def relay(connection: Connection, vault: Vault, *, limit: int, worker: UUID | No
     """
     rows = [_Row(*row) for row in run(connection, "lock_outbox", limit=limit, bytes=BYTES).fetchall()]
     requests, dead = _read(rows)
-    done, won = _record(connection, vault, requests, dead, worker)
+    done, met = _record(connection, vault, requests, dead, worker)
+    won = sum(result.verdict is Verdict.WON for result in met)
     for row, reason in dead:
         _bury(connection, vault, row, reason)
     positions = [row.position for row in done] + [row.position for row, _ in dead]
     if positions:
         connection.execute("delete from sendonce.outbox where position = any(%b::bigint[])", [positions])
-    return Relayed(len(rows), won, len(done) - won, len(dead))
+    return Relayed(len(rows), won, len(done) - won, len(dead), tuple(met))
 
 
 def _read(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, Request]], list[tuple[_Row, str]]]:
@@ -87,7 +90,7 @@ def _record(
     requests: Sequence[tuple[_Row, Request]],
     dead: list[tuple[_Row, str]],
     worker: UUID | None,
-) -> tuple[list[_Row], int]:
+) -> tuple[list[_Row], list[Recorded]]:
     """Record as one set; where the database refuses the set, one by one, so that one bad row spoils no other."""
     requests = sorted(requests, key=lambda pair: (pair[1].send_id.int, pair[0].id.int))
     try:
@@ -96,21 +99,21 @@ def _record(
     except REFUSED as error:
         if len(requests) == 1:
             dead.append((requests[0][0], refusal(error)))
-            return [], 0
+            return [], []
     done: list[_Row] = []
-    won = 0
+    met: list[Recorded] = []
     for pair in requests:
-        rows, wins = _record(connection, vault, [pair], dead, worker)
-        done, won = done + rows, won + wins
-    return done, won
+        rows, results = _record(connection, vault, [pair], dead, worker)
+        done, met = done + rows, met + results
+    return done, met
 
 
 def _record_set(
     connection: Connection, vault: Vault, requests: Sequence[tuple[_Row, Request]], worker: UUID | None
-) -> tuple[list[_Row], int]:
+) -> tuple[list[_Row], list[Recorded]]:
     recorded = record(connection, vault, [request for _, request in requests], worker=worker)
     done = [row for (row, _), result in zip(requests, recorded, strict=True) if not result.gone]
-    return done, sum(result.verdict is Verdict.WON and not result.gone for result in recorded)
+    return done, [result for result in recorded if not result.gone]
 
 
 def _bury(connection: Connection, vault: Vault, row: _Row, reason: str) -> None:

@@ -170,7 +170,7 @@ def _record_later(
                 (
                     request.send_id, request.workspace_id, request.mailstream, request.outbox_id, request.source,
                     request.trigger_type, request.trigger_id, request.triggered_at, worker, str(send.state),
-                    str(verdict), difference,
+                    str(verdict), difference, request.endpoint,
                 )
             )  # fmt: skip
     if rows:
@@ -182,7 +182,7 @@ def _record_later(
 
 _DUPLICATE_COLUMNS = (
     "send_id", "workspace_id", "mailstream", "outbox_id", "source", "trigger_type", "trigger_id", "triggered_at",
-    "worker", "state_met", "verdict", "difference",
+    "worker", "state_met", "verdict", "difference", "endpoint",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ MAX_REQUEST = 10_000_000
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 RECIPIENT_FIELDS = frozenset({"id", "address", "name"})
-TRIGGER_FIELDS = frozenset({"type", "id", "at"})
+TRIGGER_FIELDS = frozenset({"type", "id", "at", "endpoint"})
 MESSAGE_FIELDS = frozenset(identity.SEEN_BY_RECIPIENT)
 REQUEST_FIELDS = frozenset(
     {"workspace", "mailstream", "key", "recipient", "trigger", "message", "not_before", "metadata"}
@@ -60,6 +60,8 @@ class Request(NamedTuple):
     not_before: datetime | None = None
     metadata: Mapping[str, str] | None = None
     outbox_id: UUID | None = None
+    endpoint: str | None = None
+    """Where the trigger came in: a webhook address, a queue, a job of the producer's own."""
 
 
 def read_request(
@@ -141,7 +143,15 @@ def _about(fields: Mapping[str, Any], workspace_id: UUID) -> dict[str, Any]:
         "trigger_type": _text(trigger, "type", "trigger.type"),
         "trigger_id": _text(trigger, "id", "trigger.id"),
         "triggered_at": _time(trigger.get("at"), "trigger.at"),
+        "endpoint": _endpoint(trigger),
     }
+
+
+def _endpoint(trigger: Mapping[str, Any]) -> str | None:
+    endpoint = _optional_text(trigger, "endpoint", "trigger.endpoint")
+    if endpoint is not None and identity.holds_address(endpoint):
+        raise BadRequest("trigger.endpoint", "contains an email address; leave it out")
+    return endpoint
 
 
 def _address(recipient: Mapping[str, Any]) -> str:

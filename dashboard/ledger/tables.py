@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
@@ -123,6 +124,38 @@ class Right(StrEnum):
     MESSAGES = "messages"  # what a recipient saw; operators and admins have it, support where it is given
 
 
+class AlertState(StrEnum):
+    """Where a rule stands. It fires, and it is quiet again, only after its measure stayed so for as long as it says."""
+
+    QUIET = "quiet"
+    RISING = "rising"  # over the threshold, not for long enough yet
+    FIRING = "firing"
+    CLEARING = "clearing"  # below again, not for long enough yet
+
+
+class Severity(StrEnum):
+    """How urgent an alert is."""
+
+    WARNING = "warning"  # look at it today
+    CRITICAL = "critical"  # look at it now
+
+
+class NoticeKind(StrEnum):
+    """What a notice tells."""
+
+    FIRED = "fired"
+    CLEARED = "cleared"
+    TEST = "test"
+
+
+class ChannelKind(StrEnum):
+    """How a notice goes out."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    EMAIL = "email"
+
+
 mail_class = pg_enum("mail_class", *MailClass)  # the order is the claiming order
 work_state = pg_enum("work_state", *OPEN_STATES)
 send_state = pg_enum("send_state", "open", *SETTLED_STATES)  # ``open`` is never shown: the work row tells more
@@ -138,6 +171,10 @@ policy = pg_enum("policy", *Policy)
 decision = pg_enum("decision", *Decision)
 suppression_scope = pg_enum("suppression_scope", *SuppressionScope)
 role = pg_enum("role", *Role)
+alert_state = pg_enum("alert_state", *AlertState)
+severity = pg_enum("severity", *Severity)
+notice_kind = pg_enum("notice_kind", *NoticeKind)
+channel_kind = pg_enum("channel_kind", *ChannelKind)
 stage = pg_enum("stage", *Stage)
 
 Exact = Text(collation="C")
@@ -401,6 +438,8 @@ work = Table(
     # The claim reads this in class order, round robin over the mailstreams. No word of the state, so claims stay HOT.
     Index("work_claimable", "mail_class", "workspace_id", "mailstream", "claim_at"),
     Index("work_to_check", "check_at", postgresql_where=text("check_at is not null")),
+    # For the gauge. A claim does not touch it, so claims stay HOT.
+    Index("work_unknown", "workspace_id", "unknown_since", postgresql_where=text("unknown_since is not null")),
     CheckConstraint("(state in ('pending', 'claimed')) = (claim_at is not null)", name="claim_at_while_claimable"),
     CheckConstraint("(state in ('unknown', 'held')) = (check_at is not null)", name="check_at_while_waiting"),
     CheckConstraint(
@@ -458,6 +497,7 @@ duplicates = Table(
     Column("state_met", any_state, nullable=False),
     Column("verdict", verdict, nullable=False),
     Column("difference", ARRAY(Text)),  # which fields came with other values, never the values
+    Column("endpoint", Exact),  # where the trigger came in, as the request told it
     Index("duplicates_by_send", "send_id", "at"),
     Index("duplicates_by_verdict", "workspace_id", "verdict", "at"),  # a list is of one verdict; some are rare
     Index("duplicates_by_trigger", "workspace_id", "trigger_id", "at"),
@@ -550,6 +590,7 @@ second_message_ids = Table(
     Column("seen_at", Time, nullable=False, server_default=NOW),
     PrimaryKeyConstraint("send_id", "provider_message_id"),
     Index(None, "provider_message_id"),
+    Index("second_message_ids_seen", "seen_at"),  # for the alert: there are few, and hardly ever a new one
 )
 
 moves = Table(
@@ -616,6 +657,8 @@ events = Table(
     UniqueConstraint("fact", name="one_event_per_fact"),
     Index("events_by_send", "send_id", "occurred_at"),
     Index("events_by_id", "event_id"),
+    # For roll-ups: an event counts in the minute in which it happened; one from the future in that in which it came.
+    Index("events_occurred", "occurred_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     Index("events_received", "received_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
 )
 
@@ -843,6 +886,23 @@ replies = Table(
 )
 
 
+markers = Table(
+    # What happened at a moment, drawn into the charts: a deploy, an incident.
+    "markers",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("at", Time, nullable=False),
+    Column("kind", Exact, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("user_id", Uuid),
+    Column("token_id", Uuid),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Index("markers_by_time", "workspace_id", "at"),
+    CheckConstraint("kind in ('deploy', 'incident')", name="kind_is_known"),
+    CheckConstraint("length(trim(title)) > 0", name="title_given"),
+)
+
 # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 workers = Table(
@@ -857,43 +917,115 @@ workers = Table(
     Column("stopped_at", Time),
     Column("in_flight", Integer, nullable=False, server_default=text("0")),
     Column("refused_moves", BigInteger, nullable=False, server_default=text("0")),  # late moves that the fence refused
+    # Of each loop: for how many seconds, at the last beat, it had not gone round without an error.
+    Column("loop_ages", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     Column("drain_asked_at", Time),  # somebody asked it to finish what is in flight and end
     Index("workers_by_heartbeat", "heartbeat_at"),
 )
 
+NO_ACCOUNT = UUID(int=0)
+"""Stands in roll-ups for *no account*: what is asked for is counted before anybody knows by which it will leave."""
+
+_NOBODY = text(f"'{NO_ACCOUNT}'")
+
+
+def _of_a_bucket(*more: Column[Any]) -> tuple[Column[Any] | PrimaryKeyConstraint, ...]:
+    """What a figure is of: a mailstream, an account and a source, in the minute or hour that begins at ``minute``."""
+    key = (
+        Column("workspace_id", Uuid, nullable=False),
+        Column("mailstream", Exact, nullable=False),
+        Column("minute", Time, nullable=False),
+        Column("account_id", Uuid, nullable=False, server_default=_NOBODY),
+        Column("source", Exact, nullable=False, server_default=EMPTY),
+        *more,
+    )
+    first = ("workspace_id", "minute", "mailstream")
+    names = [column.name for column in key if column.name not in first]
+    return (*key, PrimaryKeyConstraint(*first, *names))
+
+
+def _figures() -> tuple[Column[Any], ...]:
+    return (
+        *(
+            Column(name, BigInteger, nullable=False, server_default=text("0"))
+            for name in (
+                # What was asked for, of no account.
+                "recorded",
+                "duplicate",
+                "in_progress",
+                "mismatch",
+                "due",
+                "due_accepted",
+                "due_stopped",  # suppressed or cancelled
+                # What was done about it, of the account of the attempt.
+                "claims",
+                "attempts",
+                "attempts_accepted",
+                "attempts_rejected",
+                "attempts_ambiguous",
+                "attempts_abandoned",
+                "doubted",
+                "held",
+                "delivered",
+                "bounced",
+                "complained",
+                "event_repeats",
+                "stale_claims",
+            )
+        ),
+        Column("outbox_age_seconds", Double),  # the greatest measured in this time; null: nobody measured
+        Column("unknown", BigInteger),  # the most sends unknown at once, likewise
+    )
+
+
 rollups = Table(
-    # One row per mailstream and minute; recomputed whole whenever something in that minute changed. What is measured of
-    # a whole workspace stands in a row whose mailstream is empty.
+    # Recomputed whole whenever something in that minute changed. What is measured of a whole workspace stands in a row
+    # whose mailstream is empty.
     "rollups",
+    metadata,
+    *_of_a_bucket(),
+    *_figures(),
+)
+
+rollup_hours = Table(
+    # The sums of the minutes of each hour, for long ranges.
+    "rollup_hours",
+    metadata,
+    *_of_a_bucket(),
+    *_figures(),
+)
+
+latencies = Table(
+    # How many took how long: ``measure`` is one of ``latency.Measure``, ``step`` counts ``latency.BOUNDS``.
+    "latencies",
+    metadata,
+    *_of_a_bucket(Column("measure", Exact, nullable=False), Column("step", SmallInteger, nullable=False)),
+    Column("number", BigInteger, nullable=False),
+)
+
+latency_hours = Table(
+    "latency_hours",
+    metadata,
+    *_of_a_bucket(Column("measure", Exact, nullable=False), Column("step", SmallInteger, nullable=False)),
+    Column("number", BigInteger, nullable=False),
+)
+
+carriers = Table(
+    # Who carries the deliveries of a minute, so that a rise of later ones can be laid at somebody's door.
+    "carriers",
     metadata,
     Column("workspace_id", Uuid, nullable=False),
     Column("mailstream", Exact, nullable=False),
     Column("minute", Time, nullable=False),
-    *(
-        Column(name, BigInteger, nullable=False, server_default=text("0"))
-        for name in (
-            "recorded",
-            "duplicate",
-            "in_progress",
-            "mismatch",
-            "due",
-            "due_accepted",
-            "due_stopped",  # suppressed or cancelled
-            "attempts",
-            "attempts_accepted",
-            "attempts_rejected",
-            "attempts_ambiguous",
-            "doubted",
-            "delivered",
-            "bounced",
-            "complained",
-            "event_repeats",
-            "stale_claims",
-        )
-    ),
-    Column("outbox_age_seconds", Double),  # the greatest measured in this minute; null: nobody measured
-    Column("unknown", BigInteger),  # the most sends unknown at once, likewise
-    PrimaryKeyConstraint("workspace_id", "minute", "mailstream"),
+    Column("source", Exact, nullable=False),
+    Column("trigger_type", Exact, nullable=False),
+    Column("endpoint", Exact, nullable=False),  # where the trigger came in, as the request tells it; empty: not told
+    Column("version", Exact, nullable=False),  # of the worker that recorded a later delivery; empty: no worker did
+    Column("recorded", BigInteger, nullable=False),
+    Column("duplicate", BigInteger, nullable=False),
+    Column("in_progress", BigInteger, nullable=False),
+    Column("mismatch", BigInteger, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "minute", "mailstream", "source", "trigger_type", "endpoint", "version"),
 )
 
 dirty = Table(
@@ -904,6 +1036,113 @@ dirty = Table(
     Column("workspace_id", Uuid, nullable=False),
     Column("mailstream", Exact, nullable=False),
     Column("minute", Time, nullable=False),
+)
+
+
+# ── telling people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+alert_rules = Table(
+    # What to watch, and where it stands. The row's lock decides which worker looks at it.
+    "alert_rules",
+    metadata,
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("name", Exact, nullable=False),
+    Column("measure", Exact, nullable=False),
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),  # empty: the whole workspace
+    Column("threshold", Double, nullable=False),  # it fires above this
+    Column("clears_at", Double, nullable=False),  # and is quiet again at or below this
+    Column("hold_for", Interval, nullable=False),  # how long it must stay so, either way
+    Column("span", Interval, nullable=False),  # what a rate is counted over
+    Column("least", Integer, nullable=False, server_default=text("0")),  # a rate of fewer counts as 0
+    Column("severity", severity, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("state", alert_state, nullable=False, server_default=text("'quiet'")),
+    Column("since", Time, nullable=False, server_default=NOW),
+    Column("value", Double),  # when it was last looked at
+    Column("looked_at", Time),
+    PrimaryKeyConstraint("workspace_id", "name"),
+    Index("alert_rules_by_look", "looked_at"),
+    CheckConstraint("clears_at <= threshold", name="clears_below"),
+    CheckConstraint("hold_for >= interval '0' and span > interval '0' and least >= 0", name="lengths_make_sense"),
+)
+
+alerts = Table(
+    # One row for each time that a rule fired: what was so, from when to when.
+    "alerts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("rule", Exact, nullable=False),
+    Column("measure", Exact, nullable=False),
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),
+    Column("severity", severity, nullable=False),
+    Column("threshold", Double, nullable=False),
+    Column("opened_at", Time, nullable=False, server_default=NOW),
+    Column("value", Double, nullable=False),  # when it fired
+    Column("worst", Double, nullable=False),
+    Column("closed_at", Time),
+    Column("told_at", Time),  # when its notices were made; null while it is silenced
+    Column("cleared_told_at", Time),
+    Index("one_open_alert_per_rule", "workspace_id", "rule", unique=True, postgresql_where=text("closed_at is null")),
+    Index("alerts_by_time", "workspace_id", "opened_at"),
+    Index("alerts_to_tell", "id", postgresql_where=text("told_at is null and closed_at is null")),
+    Index(
+        "alerts_to_clear",
+        "id",
+        postgresql_where=text("told_at is not null and closed_at is not null and cleared_told_at is null"),
+    ),
+)
+
+alert_channels = Table(
+    "alert_channels",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id"), nullable=False),
+    Column("name", Exact, nullable=False),
+    Column("kind", channel_kind, nullable=False),
+    Column("shown", Text, nullable=False),  # where it goes, without what is secret or personal
+    Column("target", LargeBinary, nullable=False),  # encrypted: the URL and its secret, or the addresses
+    Column("least_severity", severity, nullable=False, server_default=text("'warning'")),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    UniqueConstraint("workspace_id", "name"),
+)
+
+alert_notices = Table(
+    # One row for each thing to tell on a channel, whatever came of it.
+    "alert_notices",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("alert_id", BigInteger, ForeignKey("alerts.id")),  # null for a test
+    Column("channel_id", Uuid, ForeignKey("alert_channels.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", notice_kind, nullable=False),
+    Column("made_at", Time, nullable=False, server_default=NOW),
+    Column("next_try_at", Time, server_default=NOW),  # null: nothing is to be done any more
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("delivered_at", Time),
+    Column("gave_up_at", Time),
+    Column("last_error", Text),  # in our words: never what the other side answered
+    UniqueConstraint("alert_id", "channel_id", "kind", name="told_once"),
+    Index("alert_notices_due", "next_try_at", postgresql_where=text("next_try_at is not null")),
+    Index("alert_notices_by_channel", "channel_id", "id"),
+    CheckConstraint("(kind = 'test') = (alert_id is null)", name="a_test_has_no_alert"),
+)
+
+alert_silences = Table(
+    # While one fits, its alerts are kept and shown, but nobody is told.
+    "alert_silences",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("rule", Exact, nullable=False, server_default=EMPTY),  # empty: every rule
+    Column("mailstream", Exact, nullable=False, server_default=EMPTY),  # empty: every mailstream
+    Column("made_at", Time, nullable=False, server_default=NOW),
+    Column("until", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("user_id", Uuid),
+    Column("token_id", Uuid),
+    Index("alert_silences_by_end", "workspace_id", "until"),
+    CheckConstraint("length(trim(reason)) > 0", name="reason_given"),
 )
 
 STORAGE = {

@@ -12,7 +12,8 @@ from uuid import UUID
 
 from dashboard.ledger.requests import MAX_REQUEST, BadRequest, read_request
 
-Trigger = tuple[str, str] | tuple[str, str, datetime | str]
+Trigger = tuple[str, str] | tuple[str, str, datetime | str] | Mapping[str, Any]
+"""``(type, id)``, ``(type, id, time)``, or a mapping of the fields ``type``, ``id``, ``at`` and ``endpoint``."""
 """What asked for the send: its type, its id, and perhaps when it happened."""
 
 NOWHERE = UUID(int=0)
@@ -63,7 +64,9 @@ def enqueue(
 
 
 def trigger_fields(trigger: Trigger) -> dict[str, str | None]:
-    """The trigger as a request has it. Raises ValueError for one that has not two or three parts."""
+    """The trigger as a request has it. Raises ValueError for a tuple that has not two or three parts."""
+    if isinstance(trigger, Mapping):
+        return {name: _iso(value) for name, value in trigger.items()}
     try:
         type_, id_, *at = trigger
     except (TypeError, ValueError):

@@ -13,7 +13,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Vault
 from dashboard.settings import Settings
-from dashboard.web import api, errors, formats, headers, login, pages, permissions
+from dashboard.web import api, compressed, errors, formats, headers, login, meters, pages, permissions
 from dashboard.web.state import NAME, Ground
 
 TOP = Path(__file__).resolve().parents[2]
@@ -35,6 +35,7 @@ VIEWS = (
     "proposals",
     "overview",
     "operations",
+    "alerts",
     "accounts",
     "dead_letters",
     "suspects",
@@ -54,7 +55,7 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Flask:
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     Htmx(app)
     csrf = CSRFProtect(app)  # type: ignore[no-untyped-call]
-    for part in (headers, permissions, errors, formats, pages):
+    for part in (meters, headers, compressed, permissions, errors, formats, pages):
         part.install(app)
     login.install(app, settings)
     for name in VIEWS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 
@@ -31,6 +32,20 @@ def one_of(name: str, value: str | None, kind: type[Word]) -> Word | None:
         return kind(value)
     except ValueError:
         abort(400, f"{name} is one of: {', '.join(kind)}.")
+
+
+def moment(name: str) -> datetime | None:
+    """A parameter that is a time with its zone, of the form ``2026-11-30T14:00Z``."""
+    value = text(name)
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is None:
+            raise ValueError
+        return at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        abort(400, f"{name} is a time with its zone, such as 2026-11-30T14:00Z.")
 
 
 def number(name: str) -> int | None:

@@ -108,6 +108,7 @@ def _broken(error: Exception) -> Response:
     log.error(
         Action.REQUEST_FAILED, number=number, endpoint=request.endpoint, error=type(error).__name__, at=frames[-5:]
     )
+    g.pop("membership", None)  # what broke may break the banner as well
     return error_page(500, number=number)
 
 

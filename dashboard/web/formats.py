@@ -24,6 +24,7 @@ def install(app: Flask) -> None:
     """Give the templates what is here."""
     for shape in (
         iso,
+        minute,
         utc,
         local,
         day,
@@ -47,6 +48,11 @@ def install(app: Flask) -> None:
 def iso(at: datetime) -> str:
     """For machines: ``2026-11-30T14:10:03.250Z``."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def minute(at: datetime) -> str:
+    """For a URL: ``2026-11-30T14:10Z``."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 
 def utc(at: datetime) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from flask import Flask, g
 
-from dashboard.insight.health import Health, judge_health
-from dashboard.ledger.metrics import read_gauges, read_workers
+from dashboard.insight.health import Health, banner, judge_health, named_checks
+from dashboard.ledger.accounts import list_accounts
+from dashboard.ledger.metrics import read_gauges, read_hearing, read_workers
 from dashboard.ledger.tables import Right, Role
 from dashboard.web.permissions import may, may_at_home
 from dashboard.web.state import database, here, home
@@ -37,6 +38,7 @@ PLACES = (
     Place("held.queue", "Held", Role.OPERATOR, ("proposals",)),
     Place("overview.page", "Overview", Role.SUPPORT),
     Place("operations.page", "Operations", Role.OPERATOR, ("accounts", "dead_letters", "suspects")),
+    Place("alerts.page", "Alerts", Role.OPERATOR),
     Place("audit.log", "Audit", Role.ADMIN),
 )
 
@@ -53,7 +55,12 @@ class Pulse:
     def _read(self) -> tuple[Health, int]:
         with database().transaction(durable=False) as connection:
             gauges = read_gauges(connection, home().workspace_id)
-            return judge_health(gauges, read_workers(connection)), gauges.held
+            workers = read_workers(connection)
+            checks = named_checks(
+                gauges, workers, list_accounts(connection, home().workspace_id),
+                read_hearing(connection, home().workspace_id),
+            )  # fmt: skip
+            return banner(judge_health(gauges, workers), checks, workers), gauges.held
 
     @property
     def health(self) -> Health:

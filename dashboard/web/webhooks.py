@@ -16,7 +16,7 @@ import psycopg
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from dashboard import providers
+from dashboard import providers, steps
 from dashboard.ledger import dead_letters, events
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
@@ -26,6 +26,7 @@ from dashboard.log import Action, log
 from dashboard.outcomes import as_told
 from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, SignedToken, Unreadable, Webhook
 from dashboard.web.bodies import raw_body
+from dashboard.web.meters import EVENTS, WEBHOOKS_REFUSED
 from dashboard.web.permissions import by_token
 from dashboard.web.state import database, ground, vault
 
@@ -66,9 +67,11 @@ def receive(account: str) -> Response:
             url=f"{ground().settings.public_url}{request.full_path.rstrip('?')}", remote_address=request.remote_addr,
         )  # fmt: skip
     except CannotVerify as error:
+        WEBHOOKS_REFUSED.labels(found.provider).inc()
         log.error(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _come_again("come again")
     except NotAuthentic as error:
+        WEBHOOKS_REFUSED.labels(found.provider).inc()
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why=str(error))
         return _answer(401, "not authentic")
     except ValueError as error:
@@ -77,6 +80,9 @@ def receive(account: str) -> Response:
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why="the signature was used with another body")
         return _answer(401, "not authentic")
     _store(found, webhook)
+    for event in webhook.events:
+        EVENTS.labels(found.provider, str(event.event_type)).inc()
+        _tell(found, event)
     if webhook.confirm is not None:
         webhook.confirm()
     return _answer(200, "ok")
@@ -132,6 +138,16 @@ def _store(account: Account, webhook: Webhook) -> None:
         with database().transaction() as connection:
             for part in sorted(parts, key=lambda part: part.raw):  # two requests wait for each other in one order
                 _bury(connection, account, part.raw, part.reason)
+
+
+def _tell(account: Account, event: ProviderEvent) -> None:
+    if not steps.on() or not event.send_id:
+        return
+    try:
+        send_id = UUID(event.send_id)
+    except ValueError:  # what the provider echoed is not ours
+        return
+    steps.tell(steps.Step.EVENT, send_id, provider=account.provider, told=str(event.event_type))
 
 
 def _sets(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:

@@ -30,6 +30,7 @@ from dashboard.ledger.work import Claim
 from dashboard.lifecycle import By, Reason
 from dashboard.log import Action, log
 from dashboard.providers.base import Deadline
+from dashboard.worker.meters import ERRORS, REFUSED
 from dashboard.worker.pool import Pool
 from dashboard.worker.submit import Submitter
 from dashboard.worker.trouble import DATABASE_TROUBLE, named, wait_out
@@ -88,6 +89,7 @@ class Lane(threading.Thread):
         self._doubtful: list[Claim] = []
         self._turn = 0
         self.in_flight = 0
+        self.went_round_at = time.monotonic()
 
     def run(self) -> None:
         """Go round until asked to stop; then finish what is in flight and give the rest back."""
@@ -96,9 +98,11 @@ class Lane(threading.Thread):
             try:
                 idle = not self.go_round()
                 trouble = 0
+                self.went_round_at = time.monotonic()
             except Exception as error:
                 trouble += 1
                 self._unsure()
+                ERRORS.labels("dispatch").inc()
                 wait_out(self.name, error, trouble)
                 if self._stopping.is_set() and trouble > TRIES_AT_THE_END:
                     break  # what could not be stored is in doubt: the sweep will say so
@@ -152,6 +156,7 @@ class Lane(threading.Thread):
                 return
 
     def _count_refused(self, number: int) -> None:
+        REFUSED.inc(number)
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "update sendonce.workers set refused_moves = refused_moves + %s where id = %s", (number, self._worker)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
+from dashboard.worker.meters import ERRORS, ROUNDS
 from dashboard.worker.trouble import wait_out
 
 
@@ -28,6 +30,7 @@ class Loop(threading.Thread):
         self._wait = wait
         self._stopping = stopping
         self._wake = wake or stopping
+        self.went_round_at = time.monotonic()
 
     def run(self) -> None:
         """Go on until told to stop."""
@@ -36,8 +39,11 @@ class Loop(threading.Thread):
             try:
                 busy = self._step()
                 trouble = 0
+                self.went_round_at = time.monotonic()
+                ROUNDS.labels(self.name).inc()
             except Exception as error:
                 trouble += 1
+                ERRORS.labels(self.name).inc()
                 wait_out(self.name, error, trouble)
                 continue
             if not busy:

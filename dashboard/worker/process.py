@@ -14,19 +14,24 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.types.json import Jsonb
 
-from dashboard import __version__
+from dashboard import __version__, steps
 from dashboard.ledger import outbox, place, proposals
 from dashboard.ledger.attempts import Windows
 from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
+from dashboard.lifecycle import Verdict
 from dashboard.log import Action, log
 from dashboard.settings import Settings
+from dashboard.worker import alert
 from dashboard.worker.dispatch import Lane
 from dashboard.worker.look_up import Asker
 from dashboard.worker.loop import Loop
+from dashboard.worker.meters import IN_FLIGHT, RELAYED
+from dashboard.worker.notify import Notifier
 from dashboard.worker.pool import Pool
 from dashboard.worker.reconcile import match_again, reconcile
 from dashboard.worker.roll_up import roll_up
@@ -34,7 +39,7 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE, LONGEST_PAUSE, named
 
-LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "decide", "roll_up", "retain")
+LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "decide", "roll_up", "retain", "alert", "notify")
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -83,6 +88,7 @@ class Worker:
         self._work_there = threading.Event()
         self._submitter = Submitter(self._database, self._vault, request_timeout=settings.request_timeout_seconds)
         self._asker = Asker(self._database, self._vault, self._submitter)
+        self._notifier = Notifier(self._database, self._vault, settings)
         self._pool = Pool(settings.in_flight, name="submit")
         self._lanes: list[Lane] = []
         self._loops: list[Loop] = []
@@ -132,10 +138,14 @@ class Worker:
             "decide": (self._decide, max(s.poll_seconds, 0.5)),
             "roll_up": (self._roll_up, max(s.poll_seconds, 2.0)),
             "retain": (self._retain, 60.0),
+            "alert": (self._alert, s.alert_seconds),
+            "notify": (self._notifier.tell_one, max(s.poll_seconds, 1.0)),
         }
         for name, (step, wait) in steps.items():
             if name in self._only:
-                threads.append(Loop(name, step, wait=wait, stopping=self._stopping))
+                loop = Loop(name, step, wait=wait, stopping=self._stopping)
+                self._loops.append(loop)
+                threads.append(loop)
         if "dispatch" in self._only:
             self._lanes = [self._lane(i) for i in range(s.lanes)]
             threads += self._lanes
@@ -170,6 +180,11 @@ class Worker:
     def _relay(self) -> bool:
         with self._database.transaction() as connection:
             relayed = outbox.relay(connection, self._vault, limit=self._settings.relay_batch, worker=self.identity.id)
+        for met in relayed.met if steps.on() else ():
+            step = steps.Step.RECORDED if met.verdict is Verdict.WON else steps.Step.DELIVERED_AGAIN
+            steps.tell(step, met.send_id, source="outbox", verdict=str(met.verdict), worker=self.identity.name)
+        for verdict, number in (("won", relayed.won), ("later", relayed.later), ("dead_letter", relayed.dead)):
+            RELAYED.labels(verdict).inc(number)
         if relayed.won:
             self._work_there.set()
         return relayed.won + relayed.later + relayed.dead > 0
@@ -206,6 +221,11 @@ class Worker:
         self._stopping.wait(min(20 * (time.monotonic() - began), 30.0))
         return False
 
+    def _alert(self) -> bool:
+        with self._database.transaction(durable=False) as connection:
+            alert.look(connection, every=timedelta(seconds=self._settings.alert_seconds))
+        return False
+
     def _retain(self) -> bool:
         with self._database.transaction() as connection:
             return strip(connection, self._vault) > 0
@@ -240,9 +260,9 @@ class Worker:
             self._check_place()
             with self._database.transaction(durable=False) as connection:
                 row = connection.execute(
-                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s where id = %s"
+                    "update sendonce.workers set heartbeat_at = now(), in_flight = %s, loop_ages = %s where id = %s"
                     " returning drain_asked_at is not null",
-                    (self._in_flight(), self.identity.id),
+                    (self._in_flight(), Jsonb(self._loop_ages()), self.identity.id),
                 ).fetchone()
             if row == (True,):  # somebody pressed the button: end as politely as for a signal
                 self.stop()
@@ -278,4 +298,14 @@ class Worker:
             log.warning(Action.DATABASE_UNREACHABLE, worker=self.identity.name)
 
     def _in_flight(self) -> int:
-        return sum(lane.in_flight for lane in self._lanes)
+        number = sum(lane.in_flight for lane in self._lanes)
+        IN_FLIGHT.set(number)
+        return number
+
+    def _loop_ages(self) -> dict[str, float]:
+        """For how many seconds each loop has not gone round without an error. Of lanes, the one that went last."""
+        now = time.monotonic()
+        ages = {loop.name: round(now - loop.went_round_at, 1) for loop in self._loops}
+        if self._lanes:
+            ages["dispatch"] = round(now - max(lane.went_round_at for lane in self._lanes), 1)
+        return ages

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
+from dashboard import steps
 from dashboard.ledger import contents
 from dashboard.ledger.accounts import read_account
 from dashboard.ledger.attempts import Finished, Started
@@ -25,6 +26,7 @@ from dashboard.providers.base import (
     Rejected,
     Scope,
 )
+from dashboard.worker.meters import ATTEMPT_SECONDS, ATTEMPTS
 
 
 def _unusable(code: str, reason: str) -> Rejected:
@@ -36,6 +38,7 @@ def _unusable(code: str, reason: str) -> Rejected:
 class _Open:
     endpoint: bytes
     channel: Channel
+    provider: str
 
 
 class Moved(Exception):
@@ -66,7 +69,17 @@ class Submitter:
                 send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
                 kind="message_gone", reason=str(error),
             )  # fmt: skip
-        return as_finished(started, outcome, round((time.monotonic() - began) * 1000))
+        seconds = time.monotonic() - began
+        finished = as_finished(started, outcome, round(seconds * 1000))
+        opened = self._open.get(started.account_id)
+        name = opened.provider if opened else "unknown"
+        ATTEMPTS.labels(name, finished.kind).inc()
+        ATTEMPT_SECONDS.labels(name).observe(seconds)
+        steps.tell(
+            steps.Step.SUBMITTED, started.send_id, seconds=seconds, provider=name, attempt=started.n,
+            outcome=finished.kind,
+        )  # fmt: skip
+        return finished
 
     def _outcome(self, started: Started, deadline: Deadline) -> Outcome:
         try:
@@ -129,7 +142,7 @@ class Submitter:
             if account.endpoint != endpoint:
                 raise Moved
             channel = provider(account.provider).open_channel(account.settings, request_timeout=self._request_timeout)
-            self._open[account_id] = _Open(endpoint, channel)
+            self._open[account_id] = _Open(endpoint, channel, account.provider)
             return channel
 
     def close(self) -> None:

@@ -1,7 +1,20 @@
 // Charts: figures come as JSON, name their colours by the tokens of css/tokens.css, and are drawn in place. They follow
-// each refresh of the page and the viewer's theme.
+// each refresh of the page and the viewer's theme. The library is asked for only when the page stands.
 (() => {
   const options = { displayModeBar: false, responsive: true };
+  const host = () => document.querySelector("[data-figures]");
+  let library = null;
+
+  function load() {
+    library ??= new Promise((done, failed) => {
+      const script = document.createElement("script");
+      script.src = host().dataset.plotly;
+      script.onload = done;
+      script.onerror = failed;
+      document.head.append(script);
+    });
+    return library;
+  }
 
   function coloured(value, style) {
     if (typeof value === "string") return value.replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
@@ -10,42 +23,60 @@
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, coloured(item, style)]));
   }
 
-  // The server's times are UTC; people read their own.
-  function local(x) {
-    const at = new Date(`${x.replace(" ", "T")}Z`);
-    return isNaN(at) ? x : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16).replace("T", " ");
-  }
-
-  function localised({ data, layout }) {
-    for (const trace of data) trace.x = trace.x.map(local);
-    for (const note of layout.annotations ?? []) note.x = local(note.x);
-    layout.xaxis.range = layout.xaxis.range.map(local);
-    layout.xaxis.hoverformat = layout.xaxis.hoverformat.replace(" UTC", "");
-  }
-
   // Nothing but zeros looks like a chart that did not load.
   function noteNothing({ data, layout }) {
-    if (data.some((trace) => trace.y.some((y) => y))) return;
+    if (data.some((trace) => trace.meta !== "band" && trace.y.some((y) => y))) return;
     const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false };
-    layout.annotations = [{ ...note, font: { color: "var(--ink-faint)" } }];
+    layout.annotations = [...(layout.annotations ?? []).filter((one) => one.yref === "paper"), { ...note, font: { color: "var(--ink-faint)" } }];
+  }
+
+  // A click on a point opens the sends behind it.
+  function follow(element, event) {
+    const point = event.points.find((one) => typeof one.customdata === "string");
+    if (!point) return;
+    const { bucket_seconds: length, behind } = element.layout.meta;
+    const until = new Date(Date.parse(point.customdata) + length * 1000).toISOString().slice(0, 16) + "Z";
+    const url = new URL(host().dataset.rows, location.href);
+    for (const [name, value] of Object.entries({ behind, since: point.customdata, until })) url.searchParams.set(name, value);
+    location.assign(url);
   }
 
   async function draw() {
-    const host = document.querySelector("[data-figures]");
-    const answer = await fetch(host.dataset.figures, { headers: { Accept: "application/json" } });
+    const answer = await fetch(host().dataset.figures, { headers: { Accept: "application/json" } });
     if (!answer.ok) return document.documentElement.classList.add("lost");
     const figures = await answer.json();
+    await load();
     const style = getComputedStyle(document.documentElement);
     for (const element of document.querySelectorAll("[data-chart]")) {
       const figure = figures[element.dataset.chart];
       if (!figure) continue;
-      localised(figure);
       noteNothing(figure);
       await Plotly.react(element, coloured(figure.data, style), coloured(figure.layout, style), options);
+      if (!element.followed) element.on("plotly_click", (event) => follow(element, event));
+      element.followed = true;
     }
   }
 
-  draw();
+  // As seen, on the page's own ground.
+  async function png(name) {
+    const element = document.getElementById(`plot-${name}`);
+    const { width, height } = element.getBoundingClientRect();
+    const image = new Image();
+    image.src = await Plotly.toImage(element, { format: "svg", width, height });
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: width * 2, height: height * 2 });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = getComputedStyle(document.body).backgroundColor;
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+    Object.assign(document.createElement("a"), { href: canvas.toDataURL("image/png"), download: `${name}.png` }).click();
+  }
+
+  requestAnimationFrame(() => setTimeout(draw));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   document.addEventListener("htmx:after:swap", (event) => event.target.closest?.("#overview-figures") && draw());
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-png]");
+    if (button && window.Plotly) png(button.dataset.png);
+  });
 })();

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from dashboard.insight.health import Motion, judge_health
-from dashboard.ledger.metrics import Gauges, WorkerRow
+from dashboard.insight.health import Check, Motion, banner, judge_health, named_checks
+from dashboard.ledger.accounts import AccountRow
+from dashboard.ledger.metrics import Gauges, Hearing, WorkerRow
 from tests.factories import NOON
 
 ALL = ["relay", "dispatch", "reconcile", "sweep", "roll_up", "retain"]
@@ -56,3 +58,68 @@ def test_what_stalls_is_named_with_what_to_do(gauges: Gauges, workers: list[Work
     assert health.motion is Motion.STALLED
     assert cause in health.cause
     assert health.next_step
+
+
+# ── named checks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERY = [*ALL, "alert", "notify"]
+ACCOUNT = AccountRow(
+    id=uuid4(), name="main", provider="resend", key_window=None, rate_per_second=None, paused_for_good=False,
+    paused_until=None, paused_reason=None, troubles=0, settling_time=None, mailstreams=[],
+)  # fmt: skip
+HEARD = Hearing(account="main", provider="resend", accepted=50, events=40)
+
+
+def checks(
+    gauges: Gauges = QUIET, worked: WorkerRow | None = None, account: AccountRow = ACCOUNT, heard: Hearing = HEARD
+) -> dict[str, Check]:
+    found = named_checks(gauges, [worked or worker(EVERY)], [account], [heard])
+    return {check.name: check for check in found}
+
+
+def test_every_part_has_its_check() -> None:
+    assert set(checks()) == {
+        "Relay", "Dispatch", "Sweep", "Account main", "Webhooks of main", "Roll-ups", "Retention", "Alerts"
+    }  # fmt: skip
+    assert not any(check.motion is Motion.STALLED for check in checks().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "cause"),
+    [
+        ("Relay", {"gauges": replace(QUIET, outbox=3, outbox_age=timedelta(minutes=3))}, "3 requests in the outbox"),
+        ("Relay", {"worked": worker(["dispatch"])}, "No running worker relays"),
+        ("Dispatch", {"gauges": replace(QUIET, pending_due=1, pending_due_age=timedelta(hours=1))}, "1 send due"),
+        ("Sweep", {"worked": replace(worker(EVERY), loop_ages={"sweep": 300.0})}, "not gone round"),
+        ("Account main", {"account": replace(ACCOUNT, paused_for_good=True, paused_reason="a test")}, "by a person"),
+        ("Account main", {"account": replace(ACCOUNT, paused_until=NOON, paused_reason="quota")}, "after trouble"),
+        ("Webhooks of main", {"heard": replace(HEARD, events=0)}, "no event about any"),
+        ("Roll-ups", {"gauges": replace(QUIET, measured_at=NOON - timedelta(minutes=9))}, "end 9 min ago"),
+        ("Retention", {"worked": replace(worker(EVERY), loop_ages={"retain": 300.0})}, "not gone round"),
+        ("Alerts", {"worked": worker(ALL)}, "No running worker looks"),
+    ],
+)
+def test_what_is_stalled_is_named_with_its_cause_and_a_next_step(name: str, given: dict[str, Any], cause: str) -> None:
+    found = checks(**given)
+    assert next(iter(found.values())).motion is Motion.STALLED, "it stands first"
+    assert found[name].motion is Motion.STALLED
+    assert cause in found[name].cause
+    assert found[name].next_step
+
+
+def test_a_provider_that_tells_nothing_later_has_no_check_of_webhooks() -> None:
+    assert "Webhooks of main" not in checks(heard=replace(HEARD, provider="smtp", events=0))
+
+
+def test_the_banner_says_what_stalls_mail_before_whatever_else_is_stalled() -> None:
+    workers = [replace(worker(EVERY), loop_ages={"retain": 300.0})]
+    late = replace(QUIET, outbox=1, outbox_age=timedelta(minutes=2))
+    for gauges, said in ((QUIET, "Retention: it has not gone round"), (late, "more than a minute")):
+        found = banner(judge_health(gauges, workers), named_checks(gauges, workers, [ACCOUNT], [HEARD]), workers)
+        assert found.motion is Motion.STALLED
+        assert said in found.cause
+
+
+def test_where_nothing_waits_and_nobody_works_the_banner_is_idle() -> None:
+    found = banner(judge_health(QUIET, []), named_checks(QUIET, [], [ACCOUNT], [HEARD]), [])
+    assert found.motion is Motion.IDLE

@@ -12,13 +12,13 @@ from psycopg.types.json import Jsonb
 
 from dashboard.ledger import attempts, events, holds, outbox, work
 from dashboard.ledger.attempts import Windows
-from dashboard.ledger.database import Connection, Database
+from dashboard.ledger.database import Connection, Database, run, transposed
 from dashboard.ledger.events import Told
 from dashboard.ledger.retry import Backoff
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.reconcile import reconcile
 from dashboard.worker.sweep import sweep
-from tests.factories import Factory, at
+from tests.factories import Factory, at, insert
 from tests.place import outcome_of
 
 WINDOWS = Windows()
@@ -40,14 +40,23 @@ class Ledger:
         with self.database.transaction() as connection:
             yield connection
 
-    def ask(self, key: str, *, address: str = "ada@example.com", subject: str = "Your receipt") -> None:
+    def ask(
+        self,
+        key: str,
+        *,
+        address: str = "ada@example.com",
+        subject: str = "Your receipt",
+        mailstream: str = "receipts",
+        source: str = "outbox",
+        **trigger: str,
+    ) -> None:
         """Write an outbox row, and relay it."""
         self.asked += 1
         request = {
-            "mailstream": "receipts",
+            "mailstream": mailstream,
             "key": key,
             "recipient": {"id": "recipient_1", "address": address},
-            "trigger": {"type": "order.paid", "id": f"evt_{self.asked}"},
+            "trigger": {"type": "order.paid", "id": f"evt_{self.asked}", **trigger},
             "message": {"from": "shop@example.com", "subject": subject, "text": "Thank you"},
         }
         with self.step() as connection:
@@ -56,8 +65,24 @@ class Ledger:
             ).fetchone()
             assert name is not None
             connection.execute("select sendonce.enqueue(%s)", [Jsonb(request | {"workspace": name[0]})])
+            connection.execute("update sendonce.outbox set source = %s", [source])
         with self.step() as connection:
-            outbox.relay(connection, self.vault, limit=100)
+            outbox.relay(connection, self.vault, limit=100, worker=self.worker)
+
+    def add_stream(self, name: str) -> UUID:
+        """One more mailstream, with an account of its own. Returns the account."""
+        with self.step() as connection:
+            account: UUID = insert(
+                connection, "accounts", id=uuid4(), workspace_id=self.made.workspace, name=name, provider="postmark"
+            )
+            connection.execute(
+                "insert into sendonce.mailstreams (workspace_id, name, mail_class, account_id, unknown_policy, grace,"
+                " max_attempts, retry_for)"
+                " select workspace_id, %s, mail_class, %s, 'hold', grace, max_attempts, retry_for"
+                " from sendonce.mailstreams where workspace_id = %s and name = %s",
+                [name, account, self.made.workspace, self.made.mailstream],
+            )
+        return account
 
     def claim(self) -> list[work.Claim]:
         """Claim all that is pending."""
@@ -145,6 +170,20 @@ class Ledger:
                 for step in (far, gone - far):
                     moved = ", ".join(f"{column} = {column} - %(step)s" for column in columns)
                     connection.execute(f"update sendonce.{table} set {moved}", {"step": step})  # type: ignore[call-overload]
+            _sum_up_hours(connection)
+
+
+def _sum_up_hours(connection: Connection) -> None:
+    """The minutes have moved, and with them lie in other hours."""
+    connection.execute("delete from sendonce.rollup_hours where mailstream <> ''")
+    connection.execute("delete from sendonce.latency_hours")
+    hours = connection.execute(
+        "select distinct workspace_id, mailstream, date_trunc('hour', minute) from sendonce.rollups"
+        " where mailstream <> ''"
+    ).fetchall()
+    if hours:
+        workspaces, streams, times = transposed(hours, 3)
+        run(connection, "insert_rollup_hours", workspace_id=workspaces, mailstream=streams, hour=times)
 
 
 _TIMES = {
@@ -152,9 +191,11 @@ _TIMES = {
     "work": ("recorded_at", "due_at"),
     "duplicates": ("at",),
     "attempts": ("claimed_at", "started_at", "submit_deadline", "request_deadline", "finished_at", "doubted_at"),
-    "events": ("received_at",),
+    "events": ("received_at", "occurred_at"),
     "moves": ("at",),
     "rollups": ("minute",),
+    "latencies": ("minute",),
+    "carriers": ("minute",),
     "dirty": ("minute",),
 }
 

@@ -15,9 +15,11 @@ import pytest
 from bench import generated
 from bench.plans import MOST_PAGES, pages, scanned
 from dashboard.ledger import listing, search
-from dashboard.ledger.database import compiled, statement
+from dashboard.ledger.behind import Behind, Span
+from dashboard.ledger.database import BY_INDEX, compiled, statement
 from dashboard.ledger.listing import Cursor, SendFilter
 from dashboard.ledger.search import Before
+from dashboard.ledger.tables import NO_ACCOUNT
 from dashboard.lifecycle import State, Verdict
 from tests.conftest import SOAK
 from tests.factories import Factory
@@ -139,3 +141,26 @@ def test_no_list_of_operations_reads_a_hot_table_from_end_to_end(full: Factory, 
         full.connection.execute(HELD_ONCE)
         full.connection.execute("analyze sendonce.holds")
         assert scanned(full.connection, statement(name), bind, more=("holds",)) == set()
+
+
+def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> None:
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(BY_INDEX)  # as the transactions of pages and workers begin
+        for mailstream in (None, "receipts"):
+            gauges = {"workspace_id": full.workspace, "mailstream": mailstream, "counted": 100}
+            assert scanned(full.connection, statement("read_gauges"), gauges) == set(), mailstream
+        minute = generated.BEGAN.replace(hour=12, minute=7)
+        bind = {"workspace_id": [full.workspace], "mailstream": ["receipts"], "minute": [minute]}
+        for name in ("insert_rollups", "insert_latencies", "insert_carriers", "delete_rollups"):
+            counted = {"nobody": NO_ACCOUNT, "bounds": [1.0], **bind}
+            assert scanned(full.connection, statement(name), counted) == set(), name
+
+
+@pytest.mark.parametrize("what", Behind)
+def test_the_sends_behind_a_point_come_by_an_index(full: Factory, what: Behind) -> None:
+    noon = generated.BEGAN.replace(hour=12)
+    span = Span(what=what, since=noon, until=noon + timedelta(minutes=1))
+    query, bind = compiled(listing._listing(full.workspace, SendFilter(behind=span), None, 51))
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(BY_INDEX)
+        assert scanned(full.connection, query, bind) == set()

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
+from uuid import UUID
 
-from dashboard.ledger import rollups
+import pytest
+from psycopg.rows import dict_row, namedtuple_row
+
+from dashboard.ledger import attempts, retention, rollups
 from dashboard.ledger.database import Connection
+from dashboard.ledger.metrics import SUMMED
+from dashboard.ledger.tables import NO_ACCOUNT, metadata
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.roll_up import roll_up
+from tests.conftest import SOAK
 from tests.factories import Factory, at
-from tests.ledger.course import Ledger
+from tests.ledger.course import Ledger, now_of
 
-FIGURES = (
-    "workspace_id, mailstream, minute, recorded, duplicate, in_progress, mismatch, due, due_accepted, due_stopped,"
-    " attempts, attempts_accepted, attempts_rejected, attempts_ambiguous, doubted, delivered, bounced, complained,"
-    " event_repeats, stale_claims"
-)
+DERIVED = ("rollups", "rollup_hours", "latencies", "latency_hours", "carriers")
+MEASURED = ("outbox_age_seconds", "unknown")
 
-MARK_ALL = """
-insert into sendonce.dirty (workspace_id, mailstream, minute)
-select workspace_id, mailstream, date_trunc('minute', recorded_at) from sendonce.sends
-union select workspace_id, mailstream, date_trunc('minute', due_at) from sendonce.sends
-union select workspace_id, mailstream, date_trunc('minute', at) from sendonce.duplicates
-union select workspace_id, mailstream, date_trunc('minute', started_at) from sendonce.attempts
-union select workspace_id, mailstream, date_trunc('minute', doubted_at) from sendonce.attempts
-  where doubted_at is not null
-union select e.workspace_id, s.mailstream, date_trunc('minute', e.received_at)
-  from sendonce.events e join sendonce.sends s on s.id = e.send_id
-union select h.workspace_id, s.mailstream, date_trunc('minute', h.at)
-  from sendonce.moves h join sendonce.sends s on s.id = h.send_id where h.made_by = 'sweep'
-union select workspace_id, mailstream, minute from sendonce.rollups where mailstream <> ''
-"""
-"""Mark every minute that anything in the ledger tells of."""
+Row = tuple[object, ...]
 
 
-def figures(connection: Connection) -> list[tuple[object, ...]]:
-    return connection.execute(
-        f"select {FIGURES} from sendonce.rollups where mailstream <> '' order by workspace_id, mailstream, minute"  # type: ignore[call-overload]
-    ).fetchall()
+def figures(connection: Connection) -> dict[str, list[Row]]:
+    """All that is rolled up, but for what is measured at its moment."""
+    found = {}
+    for table in DERIVED:
+        names = [column.name for column in metadata.tables[f"sendonce.{table}"].c if column.name not in MEASURED]
+        listed = ", ".join(names)
+        found[table] = connection.execute(
+            f"select {listed} from sendonce.{table} where mailstream <> '' order by {listed}"  # type: ignore[call-overload]
+        ).fetchall()
+    return found
 
 
 def roll_all_up(ledger: Ledger, limit: int = 3) -> None:
@@ -50,11 +48,12 @@ def roll_all_up(ledger: Ledger, limit: int = 3) -> None:
                 return
 
 
-def rebuilt(ledger: Ledger) -> list[tuple[object, ...]]:
+def rebuilt(ledger: Ledger) -> dict[str, list[Row]]:
+    """Everything counted anew, from a ledger without any roll-up."""
     with ledger.step() as connection:
-        connection.execute("delete from sendonce.rollups where mailstream <> ''")
-        connection.execute("delete from sendonce.dirty")
-        connection.execute(MARK_ALL)
+        for table in ("dirty", *DERIVED):
+            connection.execute(f"delete from sendonce.{table}")  # type: ignore[call-overload]
+        rollups.mark_all(connection)
     roll_all_up(ledger, limit=1000)
     with ledger.step() as connection:
         return figures(connection)
@@ -68,7 +67,7 @@ def test_rolling_up_as_it_comes_gives_what_a_rebuild_gives(ledger: Ledger) -> No
         with ledger.step() as connection:
             incremental = figures(connection)
         assert rebuilt(ledger) == incremental, step
-        ledger.age(chance.choice([1, 2, 90]))
+        ledger.age(chance.choice([1, 2, 60]))
 
 
 chance = random.Random(11)
@@ -187,15 +186,17 @@ def test_a_minute_in_which_nothing_is_left_has_no_row(factory: Factory) -> None:
     factory.rollup(0, recorded=3)
     factory.add("dirty", workspace_id=factory.workspace, mailstream=factory.mailstream, minute=at(0))
     assert rollups.roll_up(factory.connection, limit=10) == 1
-    assert figures(factory.connection) == []
+    assert set(map(len, figures(factory.connection).values())) == {0}
 
 
 def test_a_backlog_of_many_minutes_is_counted_whole(factory: Factory) -> None:
     for minute in range(rollups.MINUTES + 5):
         factory.pending(asked=60 * minute)
-    factory.connection.execute(MARK_ALL)
+    rollups.mark_all(factory.connection)
     assert rollups.roll_up(factory.connection, limit=10_000) == rollups.MINUTES + 5
-    assert len(figures(factory.connection)) == rollups.MINUTES + 5
+    assert len(figures(factory.connection)["rollups"]) == rollups.MINUTES + 5
+    hours = figures(factory.connection)["rollup_hours"]
+    assert [hour[5] for hour in hours] == [60, 60, 5]
 
 
 def test_the_outbox_age_and_the_unknown_sends_of_a_minute_are_the_greatest_measured(factory: Factory) -> None:
@@ -220,3 +221,171 @@ def test_the_outbox_age_and_the_unknown_sends_of_a_minute_are_the_greatest_measu
     assert unknown == 1
     factory.connection.execute("delete from sendonce.outbox")
     assert measured() == (age, unknown)
+
+
+# ── random histories ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class History:
+    """Whatever may happen to a ledger, at random: the same seed gives the same history."""
+
+    def __init__(self, ledger: Ledger, seed: int) -> None:
+        self.ledger = ledger
+        self.dice = random.Random(seed)
+        self.keys = 0
+        self.started: list[attempts.Started] = []
+        self.told: list[tuple[UUID, EventType, dict[str, Any]]] = []
+        second = ledger.add_stream("welcome")
+        assert second != ledger.made.account, "figures of two accounts have to be told apart"
+
+    def step(self) -> str:
+        """One thing happens. Returns its name."""
+        often = [self.ask] * 4 + [self.start] * 2 + [self.finish] * 4 + [self.hear] * 3 + [self.hear_again] * 2
+        seldom = [self.sweep, self.ledger.reconcile, self.decide, self.age, self.strip]
+        happening = self.dice.choice(often + seldom)
+        happening()
+        return happening.__name__
+
+    def ask(self) -> None:
+        self.keys += self.dice.random() < 0.7
+        self.ledger.ask(
+            f"k{self.dice.randint(max(self.keys - 3, 0), self.keys)}",
+            subject=self.dice.choice(["Your receipt"] * 4 + ["Another one"]),
+            mailstream=self.dice.choice(["receipts", "welcome"]),
+            source=self.dice.choice(["outbox", "api", "queue"]),
+            type=self.dice.choice(["order.paid", "order.shipped"]),
+            endpoint=self.dice.choice(["/hooks/a", "/hooks/b"]),
+        )
+
+    def start(self) -> None:
+        self.started += self.ledger.start()
+
+    def finish(self) -> None:
+        if self.started:
+            one = self.started.pop(self.dice.randrange(len(self.started)))
+            kind: Any = self.dice.choice(
+                ["accepted", "accepted", "refused", "refused_for_now", "ambiguous", "never_written"]
+            )
+            self.ledger.finish(one, kind, f"m-{one.send_id}-{one.n}" if kind == "accepted" else None)
+
+    def hear(self) -> None:
+        """Of any send, whatever became of it: early, late, out of order, or ahead of our own clock."""
+        with self.ledger.step() as connection:
+            ids = connection.execute("select id from sendonce.sends order by id").fetchall()
+            now = now_of(connection)
+        if not ids:
+            return
+        words = [EventType.DELIVERED] * 3 + [
+            EventType.BOUNCED,
+            EventType.COMPLAINED,
+            EventType.OPENED,
+            EventType.DEFERRED,
+        ]
+        ago = timedelta(minutes=self.dice.choice([-600, -1, 0, 1, 5, 61, 4000]))
+        facts = {"occurred_at": now - ago, "event_id": f"e{len(self.told)}"}
+        self.told.append((self.dice.choice(ids)[0], self.dice.choice(words), facts))
+        self.ledger.hear(self.told[-1][0], self.told[-1][1], **facts)
+
+    def hear_again(self) -> None:
+        if self.told:
+            send_id, word, facts = self.dice.choice(self.told)
+            other_id = {"event_id": f"again-{self.dice.random()}"} if self.dice.random() < 0.5 else {}
+            self.ledger.hear(send_id, word, **(facts | other_id))
+
+    def decide(self) -> None:
+        self.ledger.decide(self.dice.choice([Decision.CANCEL, Decision.MARK_ACCEPTED, Decision.RESEND]))
+
+    def sweep(self) -> None:
+        if self.dice.random() < 0.3:
+            self.ledger.claim()
+        self.ledger.sweep()
+
+    def age(self) -> None:
+        self.ledger.age(self.dice.choice([1, 7, 60, 500]))
+
+    def strip(self) -> None:
+        """Retention takes away what it may."""
+        with self.ledger.step() as connection:
+            connection.execute("update sendonce.mailstreams set retain_for = interval '6 hours'")
+            retention.strip(connection, self.ledger.vault)
+
+
+def counted(connection: Connection) -> Counter[tuple[object, ...]]:
+    """What the roll-ups should say, counted one by one from the rows of the ledger."""
+
+    def rows(query: LiteralString) -> Iterator[Any]:
+        with connection.cursor(row_factory=namedtuple_row) as cursor:
+            yield from cursor.execute(query)
+
+    def minute(at: datetime) -> datetime:
+        return at.replace(second=0, microsecond=0)
+
+    count: Counter[tuple[object, ...]] = Counter()
+    sends = {row.id: row for row in rows("select * from sendonce.sends")}
+    tries = {(row.send_id, row.n): row for row in rows("select * from sendonce.attempts")}
+
+    def add(
+        name: str, send_id: UUID, at: datetime, account: UUID = NO_ACCOUNT, *, source: str = "", n: int = 1
+    ) -> None:
+        send = sends[send_id]
+        count[name, send.mailstream, account, source or send.source, minute(at)] += n
+
+    for send in sends.values():
+        add("recorded", send.id, send.recorded_at)
+        add("due", send.id, send.due_at)
+        if send.state == "accepted":
+            add("due_accepted", send.id, send.due_at)
+        elif send.state in ("suppressed", "cancelled"):
+            add("due_stopped", send.id, send.due_at)
+    for later in rows("select * from sendonce.duplicates"):
+        add(later.verdict, later.send_id, later.at, source=later.source)
+    for attempt in tries.values():
+        add("attempts", attempt.send_id, attempt.started_at, attempt.account_id)
+        add("claims", attempt.send_id, attempt.started_at, attempt.account_id)
+        if attempt.status != "submitting":
+            add(f"attempts_{attempt.status}", attempt.send_id, attempt.started_at, attempt.account_id)
+        if attempt.doubted_at:
+            add("doubted", attempt.send_id, attempt.doubted_at, attempt.account_id)
+    for event in rows("select * from sendonce.events"):
+        happened = min(event.occurred_at, event.received_at)
+        if event.event_type in ("delivered", "bounced", "complained"):
+            add(event.event_type, event.send_id, happened, event.account_id)
+        if event.repeats + event.other_ids:
+            add("event_repeats", event.send_id, happened, event.account_id, n=event.repeats + event.other_ids)
+    for move in rows("select * from sendonce.moves"):
+        attempt = tries.get((move.send_id, move.attempt))
+        account = attempt.account_id if attempt else NO_ACCOUNT
+        if move.made_by == "sweep":
+            add("stale_claims", move.send_id, move.at, account)
+        if move.to_state == "held":
+            add("held", move.send_id, move.at, account)
+        if move.from_state == "claimed" and not (attempt and attempt.claim_number == move.claim_number):
+            add("claims", move.send_id, move.at, account)
+    return count
+
+
+def rolled_up(connection: Connection) -> Counter[tuple[object, ...]]:
+    """The same, as the roll-ups say it."""
+    count: Counter[tuple[object, ...]] = Counter()
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute("select * from sendonce.rollups where mailstream <> ''"):
+            for name in SUMMED:
+                count[name, row["mailstream"], row["account_id"], row["source"], row["minute"]] += row[name]
+    return +count
+
+
+@pytest.mark.parametrize("seed", range(60 if SOAK else 4))
+def test_after_any_history_the_roll_ups_are_the_ledgers_and_a_rebuild_changes_nothing(
+    ledger: Ledger, seed: int
+) -> None:
+    history = History(ledger, seed)
+    for _ in range(120):
+        history.step()
+        if history.dice.random() < 0.3:
+            roll_all_up(ledger, limit=history.dice.choice([1, 20, 1000]))
+    roll_all_up(ledger, limit=1000)
+    with ledger.step() as connection:
+        incremental = figures(connection)
+        assert rolled_up(connection) == counted(connection)
+    assert rebuilt(ledger) == incremental
+    assert all(incremental.values()), "nothing was left out of the history"

@@ -21,8 +21,8 @@ with told as (
   set repeats = e.repeats + coalesce((select n from same_id s where s.id = e.id), 0),
     other_ids = e.other_ids + coalesce((select n from same_fact s where s.id = e.id), 0)
   from known k where e.id = k.id
-  returning e.send_id, e.received_at
+  returning e.send_id, least(e.occurred_at, e.received_at) as happened_at
 )
 insert into sendonce.dirty (workspace_id, mailstream, minute)
-select distinct s.workspace_id, s.mailstream, date_trunc('minute', c.received_at)
+select distinct s.workspace_id, s.mailstream, date_trunc('minute', c.happened_at)
 from counted c join sendonce.sends s on s.id = c.send_id

@@ -1,79 +1,86 @@
--- Count these buckets (workspace, mailstream, minute) from the ledger; one in which nothing happened gets no row. Each
--- minute is read once, by a range of the block-range index of its time, for all mailstreams together.
+-- Count these buckets (workspace, mailstream, minute) from the ledger, by account and source; one in which nothing happened
+-- gets no row. Each minute is read once, by a range of the block-range index of its time, for all mailstreams together.
 with bucket as (
   select distinct * from unnest(%(workspace_id)b::uuid[], %(mailstream)b::text[], %(minute)b::timestamptz[])
     b (workspace_id, mailstream, minute)
 ), span as (
   select distinct minute, minute + interval '1 minute' as "end" from bucket
 ), recorded as (
-  select s.workspace_id, s.mailstream, m.minute, s.n as recorded
-  from span m cross join lateral (
-    select s.workspace_id, s.mailstream, count(*) as n from sendonce.sends s
-    where s.recorded_at >= m.minute and s.recorded_at < m."end"
-    group by s.workspace_id, s.mailstream) s
+  select s.workspace_id, s.mailstream, s.source, m.minute, count(*) as recorded
+  from span m join sendonce.sends s on s.recorded_at >= m.minute and s.recorded_at < m."end"
+  group by 1, 2, 3, 4
 ), due as (
-  select s.workspace_id, s.mailstream, m.minute, s.due, s.due_accepted, s.due_stopped
-  from span m cross join lateral (
-    select s.workspace_id, s.mailstream, count(*) as due, count(*) filter (where s.state = 'accepted') as due_accepted,
-      count(*) filter (where s.state in ('suppressed', 'cancelled')) as due_stopped
-    from sendonce.sends s
-    where s.due_at >= m.minute and s.due_at < m."end"
-    group by s.workspace_id, s.mailstream) s
+  select s.workspace_id, s.mailstream, s.source, m.minute, count(*) as due, count(*) filter (where s.state = 'accepted') as accepted,
+    count(*) filter (where s.state in ('suppressed', 'cancelled')) as stopped
+  from span m join sendonce.sends s on s.due_at >= m.minute and s.due_at < m."end"
+  group by 1, 2, 3, 4
 ), later as (
-  select d.workspace_id, d.mailstream, m.minute, d.duplicate, d.in_progress, d.mismatch
-  from span m cross join lateral (
-    select d.workspace_id, d.mailstream, count(*) filter (where d.verdict = 'duplicate') as duplicate,
-      count(*) filter (where d.verdict = 'in_progress') as in_progress,
-      count(*) filter (where d.verdict = 'mismatch') as mismatch
-    from sendonce.duplicates d
-    where d.at >= m.minute and d.at < m."end"
-    group by d.workspace_id, d.mailstream) d
+  select d.workspace_id, d.mailstream, d.source, m.minute, count(*) filter (where d.verdict = 'duplicate') as duplicate,
+    count(*) filter (where d.verdict = 'in_progress') as in_progress, count(*) filter (where d.verdict = 'mismatch') as mismatch
+  from span m join sendonce.duplicates d on d.at >= m.minute and d.at < m."end"
+  group by 1, 2, 3, 4
 ), tried as (
-  select a.workspace_id, a.mailstream, m.minute, a.attempts, a.accepted, a.rejected, a.ambiguous
-  from span m cross join lateral (
-    select a.workspace_id, a.mailstream, count(*) as attempts, count(*) filter (where a.status = 'accepted') as accepted,
-      count(*) filter (where a.status = 'rejected') as rejected,
-      count(*) filter (where a.status = 'ambiguous') as ambiguous
-    from sendonce.attempts a
-    where a.started_at >= m.minute and a.started_at < m."end"
-    group by a.workspace_id, a.mailstream) a
+  select a.workspace_id, a.mailstream, a.account_id, s.source, m.minute, count(*) as attempts,
+    count(*) filter (where a.status = 'accepted') as accepted, count(*) filter (where a.status = 'rejected') as rejected,
+    count(*) filter (where a.status = 'ambiguous') as ambiguous, count(*) filter (where a.status = 'abandoned') as abandoned
+  from span m join sendonce.attempts a on a.started_at >= m.minute and a.started_at < m."end"
+  join sendonce.sends s on s.id = a.send_id
+  group by 1, 2, 3, 4, 5
 ), doubted as (
-  select a.workspace_id, a.mailstream, m.minute, a.doubted
-  from span m cross join lateral (
-    select a.workspace_id, a.mailstream, count(*) as doubted from sendonce.attempts a
-    where a.doubted_at >= m.minute and a.doubted_at < m."end"
-    group by a.workspace_id, a.mailstream) a
+  select a.workspace_id, a.mailstream, a.account_id, s.source, m.minute, count(*) as doubted
+  from span m join sendonce.attempts a on a.doubted_at >= m.minute and a.doubted_at < m."end"
+  join sendonce.sends s on s.id = a.send_id
+  group by 1, 2, 3, 4, 5
 ), heard as (
-  select e.workspace_id, e.mailstream, m.minute, e.delivered, e.bounced, e.complained, e.repeats
-  from span m cross join lateral (
-    select e.workspace_id, s.mailstream, count(*) filter (where e.event_type = 'delivered') as delivered,
-      count(*) filter (where e.event_type = 'bounced') as bounced,
-      count(*) filter (where e.event_type = 'complained') as complained, sum(e.repeats + e.other_ids) as repeats
-    from sendonce.events e join sendonce.sends s on s.id = e.send_id
-    where e.received_at >= m.minute and e.received_at < m."end"
-    group by e.workspace_id, s.mailstream) e
-), swept as (
-  select h.workspace_id, h.mailstream, m.minute, h.stale
-  from span m cross join lateral (
-    select h.workspace_id, s.mailstream, count(*) as stale
-    from sendonce.moves h join sendonce.sends s on s.id = h.send_id
-    where h.at >= m.minute and h.at < m."end" and h.made_by = 'sweep'
-    group by h.workspace_id, s.mailstream) h
+  select e.workspace_id, s.mailstream, e.account_id, s.source, m.minute, count(*) filter (where e.event_type = 'delivered') as delivered,
+    count(*) filter (where e.event_type = 'bounced') as bounced, count(*) filter (where e.event_type = 'complained') as complained,
+    sum(e.repeats + e.other_ids) as repeats
+  -- In the minute in which it happened; where that lies ahead of when it came, the provider's clock is wrong.
+  from span m join sendonce.events e on e.occurred_at >= m.minute and e.occurred_at < m."end" and e.occurred_at <= e.received_at
+    or e.received_at >= m.minute and e.received_at < m."end" and e.occurred_at > e.received_at
+  join sendonce.sends s on s.id = e.send_id
+  group by 1, 2, 3, 4, 5
+), moved as (
+  -- A claim that came to an attempt counts with that; one that did not, in the minute in which it ended.
+  select h.workspace_id, s.mailstream, coalesce(a.account_id, %(nobody)s::uuid) as account_id, s.source, m.minute,
+    count(*) filter (where h.made_by = 'sweep') as stale, count(*) filter (where h.to_state = 'held') as held,
+    count(*) filter (where h.from_state = 'claimed' and a.claim_number is distinct from h.claim_number) as claims
+  from span m join sendonce.moves h on h.at >= m.minute and h.at < m."end"
+  join sendonce.sends s on s.id = h.send_id
+  left join sendonce.attempts a on a.send_id = h.send_id and a.n = h.attempt
+  group by 1, 2, 3, 4, 5
+), figure as (
+  select workspace_id, mailstream, %(nobody)s::uuid as account_id, source, minute, name, number
+  from (
+    select workspace_id, mailstream, source, minute, 'recorded' as name, recorded as number from recorded
+    union all select workspace_id, mailstream, source, minute, v.name, v.number from due
+      cross join lateral (values ('due', due), ('due_accepted', accepted), ('due_stopped', stopped)) v (name, number)
+    union all select workspace_id, mailstream, source, minute, v.name, v.number from later
+      cross join lateral (values ('duplicate', duplicate), ('in_progress', in_progress), ('mismatch', mismatch)) v (name, number)
+  ) asked
+  union all select workspace_id, mailstream, account_id, source, minute, v.name, v.number from tried
+    cross join lateral (values ('claims', attempts), ('attempts', attempts), ('attempts_accepted', accepted), ('attempts_rejected', rejected),
+      ('attempts_ambiguous', ambiguous), ('attempts_abandoned', abandoned)) v (name, number)
+  union all select workspace_id, mailstream, account_id, source, minute, 'doubted', doubted from doubted
+  union all select workspace_id, mailstream, account_id, source, minute, v.name, v.number from heard
+    cross join lateral (values ('delivered', delivered), ('bounced', bounced), ('complained', complained), ('event_repeats', repeats)) v (name, number)
+  union all select workspace_id, mailstream, account_id, source, minute, v.name, v.number from moved
+    cross join lateral (values ('stale_claims', stale), ('held', held), ('claims', claims)) v (name, number)
 )
-insert into sendonce.rollups (workspace_id, mailstream, minute, recorded, duplicate, in_progress, mismatch, due, due_accepted,
-  due_stopped, attempts, attempts_accepted, attempts_rejected, attempts_ambiguous, doubted, delivered, bounced, complained,
-  event_repeats, stale_claims)
-select b.workspace_id, b.mailstream, b.minute, coalesce(r.recorded, 0), coalesce(l.duplicate, 0), coalesce(l.in_progress, 0),
-  coalesce(l.mismatch, 0), coalesce(d.due, 0), coalesce(d.due_accepted, 0), coalesce(d.due_stopped, 0),
-  coalesce(t.attempts, 0), coalesce(t.accepted, 0), coalesce(t.rejected, 0), coalesce(t.ambiguous, 0),
-  coalesce(a.doubted, 0), coalesce(e.delivered, 0), coalesce(e.bounced, 0), coalesce(e.complained, 0),
-  coalesce(e.repeats, 0), coalesce(h.stale, 0)
-from bucket b
-left join recorded r using (workspace_id, mailstream, minute)
-left join due d using (workspace_id, mailstream, minute)
-left join later l using (workspace_id, mailstream, minute)
-left join tried t using (workspace_id, mailstream, minute)
-left join doubted a using (workspace_id, mailstream, minute)
-left join heard e using (workspace_id, mailstream, minute)
-left join swept h using (workspace_id, mailstream, minute)
-where coalesce(r.recorded, d.due, l.duplicate, t.attempts, a.doubted, e.delivered, h.stale) is not null
+insert into sendonce.rollups (workspace_id, mailstream, minute, account_id, source,
+  recorded, duplicate, in_progress, mismatch, due, due_accepted, due_stopped, claims, attempts, attempts_accepted,
+  attempts_rejected, attempts_ambiguous, attempts_abandoned, doubted, held, delivered, bounced, complained, event_repeats, stale_claims)
+select f.workspace_id, f.mailstream, f.minute, f.account_id, f.source,
+  coalesce(sum(number) filter (where name = 'recorded'), 0), coalesce(sum(number) filter (where name = 'duplicate'), 0),
+  coalesce(sum(number) filter (where name = 'in_progress'), 0), coalesce(sum(number) filter (where name = 'mismatch'), 0),
+  coalesce(sum(number) filter (where name = 'due'), 0), coalesce(sum(number) filter (where name = 'due_accepted'), 0),
+  coalesce(sum(number) filter (where name = 'due_stopped'), 0), coalesce(sum(number) filter (where name = 'claims'), 0),
+  coalesce(sum(number) filter (where name = 'attempts'), 0), coalesce(sum(number) filter (where name = 'attempts_accepted'), 0),
+  coalesce(sum(number) filter (where name = 'attempts_rejected'), 0), coalesce(sum(number) filter (where name = 'attempts_ambiguous'), 0),
+  coalesce(sum(number) filter (where name = 'attempts_abandoned'), 0), coalesce(sum(number) filter (where name = 'doubted'), 0),
+  coalesce(sum(number) filter (where name = 'held'), 0), coalesce(sum(number) filter (where name = 'delivered'), 0),
+  coalesce(sum(number) filter (where name = 'bounced'), 0), coalesce(sum(number) filter (where name = 'complained'), 0),
+  coalesce(sum(number) filter (where name = 'event_repeats'), 0), coalesce(sum(number) filter (where name = 'stale_claims'), 0)
+from figure f join bucket b on b.workspace_id = f.workspace_id and b.mailstream = f.mailstream and b.minute = f.minute
+where f.number > 0
+group by f.workspace_id, f.mailstream, f.minute, f.account_id, f.source

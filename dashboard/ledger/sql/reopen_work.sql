@@ -26,12 +26,11 @@ with asked as (
   select send_id, workspace_id, %(move)s::text::sendonce.move, from_state::text::sendonce.state, 'pending',
     %(made_by)s::text::sendonce.made_by, reason, %(worker)s::uuid, %(user_id)s::uuid, claim_number, nullif(last_attempt, 0), claim_at
   from moved
-  returning send_id, made_by, at
+  returning send_id, at
 ), dirtied as (
   insert into sendonce.dirty (workspace_id, mailstream, minute)
   select distinct m.workspace_id, m.mailstream, date_trunc('minute', h.at)
   from moved m join history h on h.send_id = m.send_id
-  where h.made_by = 'sweep'
 ), closed as (
   update sendonce.holds h set closed_at = now(), closed_by = %(made_by)s::text::sendonce.made_by
   from moved m where h.send_id = m.send_id and h.closed_at is null

@@ -29,12 +29,11 @@ with asked as (
     %(made_by)s::text::sendonce.made_by, reason, %(worker)s::uuid, claim_number, nullif(last_attempt, 0),
     case when %(to_state)s::text = 'unknown' then check_at end
   from moved
-  returning send_id, made_by, at
+  returning send_id, at
 ), dirtied as (
   insert into sendonce.dirty (workspace_id, mailstream, minute)
   select distinct m.workspace_id, m.mailstream, date_trunc('minute', h.at)
   from moved m join history h on h.send_id = m.send_id
-  where h.made_by = 'sweep'
 ), held as (
   insert into sendonce.holds (send_id, workspace_id, mailstream, account_id, reason, waives)
   -- Whatever the hold is for, a repeat beside an unanswered attempt has to be decided too.

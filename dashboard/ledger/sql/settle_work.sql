@@ -23,7 +23,7 @@ with asked as (
   select send_id, workspace_id, %(move)s::text::sendonce.move, from_state::text::sendonce.state, %(to_state)s::text::sendonce.state,
     %(made_by)s::text::sendonce.made_by, reason, %(worker)s::uuid, %(user_id)s::uuid, claim_number, nullif(last_attempt, 0), event_id
   from gone
-  returning send_id, made_by, at
+  returning send_id, at
 ), closed as (
   update sendonce.holds h set closed_at = now(), closed_by = %(made_by)s::text::sendonce.made_by
   from gone g where h.send_id = g.send_id and h.closed_at is null
@@ -31,7 +31,6 @@ with asked as (
   insert into sendonce.dirty (workspace_id, mailstream, minute)
   select distinct g.workspace_id, g.mailstream, date_trunc('minute', v.at)
   from gone g join history h on h.send_id = g.send_id
-    cross join lateral (values (g.due_at), (case when h.made_by = 'sweep' then h.at end)) v (at)
-  where v.at is not null
+    cross join lateral (values (g.due_at), (h.at)) v (at)
 )
 select send_id from gone

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from dashboard import __version__
 from dashboard.insight.case import Complaint, Finding
 from dashboard.insight.judging import Sureness
+from dashboard.ledger.markers import Kind
+from dashboard.ledger.measures import Measure
+from dashboard.ledger.tables import AlertState, Severity
 from dashboard.lifecycle import Delivery, Reason, State
 from dashboard.web.api import openapi_held, openapi_operations
 from dashboard.web.api.openapi_parts import COMMON, ID, TAKEN, TIME, Schema
@@ -18,6 +22,15 @@ from dashboard.web.api.openapi_parts import record as _object
 from dashboard.web.api.openapi_parts import ref as _ref
 from dashboard.web.api.openapi_parts import text as _text
 from dashboard.web.api.reading import JSON_LINES, LONGEST_WAIT, MAX_LINES
+
+
+def _words(words: type[StrEnum]) -> list[str]:
+    return [str(word) for word in words]
+
+
+def _list(name: str, schema: str) -> Schema:
+    return _object((name,), **{name: {"type": "array", "items": _ref(schema)}})
+
 
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -40,11 +53,30 @@ SCHEMAS: dict[str, Schema] = {
             type=_text("What asked for it.", examples=["order.paid"]),
             id=_text("Its id with you.", examples=["evt_991"]),
             at=_maybe({**TIME, "description": "When it happened."}),
+            endpoint=_maybe(
+                _text("Where it came in with you, so that a rise of duplicates can be laid at its door.",
+                      examples=["/hooks/payments"])
+            ),
         ),
         message=_ref("Message"),
         not_before=_maybe({**TIME, "description": "The send is not tried before this time."}),
         metadata=_maybe({**TEXTS, "description": "Yours, shown in the trace; not part of the content."}),
     ),
+    "NewMarker": _object(
+        ("kind", "title"),
+        kind={"type": "string", "enum": list(Kind)},
+        title=_text("What was deployed, or what went wrong.", maxLength=200, examples=["shop 4.2"]),
+        at=_maybe({**TIME, "description": "When it was; now, if left out."}),
+    ),
+    "Marker": _object(
+        ("id", "at", "kind", "title", "who"),
+        id={"type": "integer"},
+        at=TIME,
+        kind={"type": "string", "enum": list(Kind)},
+        title=_text("What was deployed, or what went wrong."),
+        who=_maybe(_text("A login, or the name of a token.")),
+    ),
+    "Markers": _object(("markers",), markers={"type": "array", "items": _ref("Marker")}),
     "Message": {
         **_object(
             ("from", "subject"),
@@ -153,6 +185,37 @@ SCHEMAS: dict[str, Schema] = {
         send=_ref("Send"),
         problem=_ref("Problem"),
     ),
+    "Alert": _object(
+        ("id", "rule", "measure", "mailstream", "severity", "threshold", "value", "worst", "opened_at", "closed_at",
+         "silenced", "notices"),
+        id={"type": "integer"}, rule=_text("The rule that fired."),
+        measure=_text("What it watches.", enum=_words(Measure)),
+        mailstream=_maybe(_text("The only one it counts, or null for all.")),
+        severity=_text("How urgent.", enum=_words(Severity)),
+        threshold={"type": "number"}, value={"type": "number", "description": "When it fired."},
+        worst={"type": "number"}, opened_at=TIME, closed_at=_maybe({**TIME, "description": "Null while it fires."}),
+        silenced={"type": "boolean"},
+        notices={"type": "object", "description": "How many were delivered, wait, or were given up; the last error."},
+    ),
+    "Rule": _object(
+        ("measure", "threshold"),
+        name=_text("Its name, from the path."), measure=_text("What it watches.", enum=_words(Measure)),
+        threshold={"type": "number", "minimum": 0, "description": "Seconds, a share of one, or a number."},
+        clears_at={"type": "number", "minimum": 0, "description": "Half of the threshold if not given."},
+        for_seconds={"type": "number", "minimum": 0, "description": "How long it must stay so, either way; else 300."},
+        over_seconds={"type": "number", "minimum": 60, "description": "What a rate is counted over; else 900."},
+        least={"type": "integer", "minimum": 0, "description": "A rate of fewer counts as 0."},
+        severity=_text("How urgent.", enum=_words(Severity)),
+        mailstream=_maybe(_text("Only this one.")),
+        enabled={"type": "boolean"}, state=_text("Where it stands.", enum=_words(AlertState)), since=TIME,
+        value=_maybe({"type": "number", "description": "When it was last looked at."}),
+    ),
+    "Silence": _object(
+        ("reason", "seconds"),
+        id={"type": "integer"}, rule=_maybe(_text("Only this rule.")), mailstream=_maybe(_text("Only this one.")),
+        seconds={"type": "number", "minimum": 60, "description": "How long, when it is made."}, until=TIME,
+        reason=_text("Why.", maxLength=2000), who=_maybe(_text("Who made it.")),
+    ),
     "Problem": _object(
         ("type", "title", "status", "detail"),
         type=_text("The page of this kind of problem.", format="uri"),
@@ -176,6 +239,8 @@ KEY = {
     "description": "The key, quoted or bare, in place of the one in the body.", "schema": {"type": "string"},
 }  # fmt: skip
 ACCOUNT = {"name": "account", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
 
 PATHS: dict[str, Schema] = {
     "/api/v1/sends": {
@@ -236,6 +301,24 @@ PATHS: dict[str, Schema] = {
             "responses": {"200": _answer("The trace.", _ref("Trace")), "404": _problem("No such send."), **COMMON},
         }
     },
+    "/api/v1/markers": {
+        "post": {
+            "operationId": "addMarker",
+            "summary": "Mark a deploy or an incident",
+            "description": "Drawn into the charts. Not safe to repeat: each request marks once.",
+            "requestBody": {"required": True, "content": _json(_ref("NewMarker"))},
+            "responses": {"201": _answer("It is marked.", _object(("id",), id={"type": "integer"})), **TAKEN, **COMMON},
+        },
+        "get": {
+            "operationId": "listMarkers",
+            "summary": "The deploys and incidents of a time",
+            "parameters": [
+                {"name": name, "in": "query", "required": False, "schema": TIME, "description": what}
+                for name, what in (("since", "Seven days before until, if left out."), ("until", "Now, if left out."))
+            ],
+            "responses": {"200": _answer("The newest first.", _ref("Markers")), "400": TAKEN["400"], **COMMON},
+        },
+    },
     "/api/v1/sends/{id}/cancel": {
         "post": {
             "operationId": "cancelSend",
@@ -251,6 +334,63 @@ PATHS: dict[str, Schema] = {
                 **TAKEN,
                 **COMMON,
             },
+        }
+    },
+    "/api/v1/alerts": {
+        "get": {
+            "operationId": "listAlerts",
+            "summary": "What fired, the newest first",
+            "parameters": [
+                {"name": "open", "in": "query", "required": False, "schema": {"type": "boolean"}},
+                {"name": "before", "in": "query", "required": False, "schema": {"type": "integer"}},
+            ],
+            "responses": {"200": _answer("Up to 200.", _list("alerts", "Alert")), "400": TAKEN["400"], **COMMON},
+        }
+    },
+    "/api/v1/alerts/rules": {
+        "get": {
+            "operationId": "listAlertRules",
+            "summary": "What is watched, and where each rule stands",
+            "parameters": [],
+            "responses": {"200": _answer("All.", _list("rules", "Rule")), **COMMON},
+        }
+    },
+    "/api/v1/alerts/rules/{name}": {
+        "put": {
+            "operationId": "putAlertRule",
+            "summary": "Make a rule, or replace it",
+            "parameters": [NAME],
+            "requestBody": {"required": True, "content": _json(_ref("Rule"))},
+            "responses": {"200": _answer("As it is now.", _ref("Rule")), **TAKEN, **COMMON},
+        },
+        "delete": {
+            "operationId": "removeAlertRule",
+            "summary": "Watch for this no more",
+            "parameters": [NAME],
+            "responses": {"204": {"description": "It is gone."}, "404": _problem("No such rule."), **COMMON},
+        },
+    },
+    "/api/v1/alerts/silences": {
+        "get": {
+            "operationId": "listSilences",
+            "summary": "The silences that last",
+            "parameters": [],
+            "responses": {"200": _answer("All.", _list("silences", "Silence")), **COMMON},
+        },
+        "post": {
+            "operationId": "silenceAlerts",
+            "summary": "Tell nobody for a while",
+            "parameters": [],
+            "requestBody": {"required": True, "content": _json(_ref("Silence"))},
+            "responses": {"201": _answer("It lasts.", _ref("Silence")), **TAKEN, **COMMON},
+        },
+    },
+    "/api/v1/alerts/silences/{number}": {
+        "delete": {
+            "operationId": "endSilence",
+            "summary": "Tell people again",
+            "parameters": [NUMBER],
+            "responses": {"204": {"description": "It has ended."}, "404": _problem("No such silence."), **COMMON},
         }
     },
     "/api/v1/investigations": {

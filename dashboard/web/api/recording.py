@@ -8,13 +8,17 @@ from datetime import datetime
 from uuid import UUID
 
 import psycopg
+from flask import request as http
 
+from dashboard import steps
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.dead_letters import REFUSED
 from dashboard.ledger.recording import Recorded, record
 from dashboard.ledger.requests import BadRequest, Request, read_request
 from dashboard.ledger.standing import known_mailstreams
+from dashboard.lifecycle import Verdict
 from dashboard.web.api.problems import Problem, bad_field, busy
+from dashboard.web.meters import ASKED
 from dashboard.web.state import database, vault
 
 PATIENCE = 20.0
@@ -31,6 +35,14 @@ def read(connection: Connection, workspace_id: UUID, raws: Sequence[object]) -> 
         _unknown() if isinstance(request, Request) and request.mailstream not in known else request
         for request in read_so_far
     ]
+
+
+def _told(recorded: Recorded) -> None:
+    """Count it, and tell that it was asked for."""
+    ASKED.labels(str(recorded.verdict)).inc()
+    step = steps.Step.RECORDED if recorded.verdict is Verdict.WON else steps.Step.DELIVERED_AGAIN
+    caller = http.headers.get("traceparent")
+    steps.tell(step, recorded.send_id, source="api", verdict=str(recorded.verdict), caller=caller)
 
 
 def _read(raw: object, workspace_id: UUID, now: datetime) -> Request | Problem:
@@ -65,6 +77,7 @@ def record_one(workspace_id: UUID, raw: object) -> Recorded:
         except REFUSED:
             raise _refused() from None
         if not recorded.gone:
+            _told(recorded)
             return recorded
 
 
@@ -78,6 +91,9 @@ def record_lines(workspace_id: UUID, raws: Sequence[object]) -> list[Recorded | 
         checked = dict(enumerate(read(connection, workspace_id, raws)))
     problems = {i: problem for i, problem in checked.items() if isinstance(problem, Problem)}
     recorded = _record_together({i: request for i, request in checked.items() if isinstance(request, Request)})
+    for result in recorded.values():
+        if isinstance(result, Recorded):
+            _told(result)
     return [problems.get(i) or recorded[i] for i in range(len(raws))]
 
 

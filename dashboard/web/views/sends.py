@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +12,10 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard.identity import discreet
 from dashboard.ledger import audit
+from dashboard.ledger.behind import Behind, Span
 from dashboard.ledger.database import Database
 from dashboard.ledger.listing import Cursor, Page, SendFilter, list_sends
-from dashboard.ledger.metrics import read_streams
+from dashboard.ledger.metrics import read_account_names, read_streams
 from dashboard.ledger.tables import Role
 from dashboard.ledger.views import Listed, list_views
 from dashboard.lifecycle import State, Verdict
@@ -26,8 +28,9 @@ from dashboard.web.state import database, here, me
 
 blueprint = Blueprint("sends", __name__)
 
-FILTERS = ("mailstream", "state", "verdict")
+FILTERS = ("mailstream", "state", "verdict", "behind", "since", "until", "account")
 EXPORTED_AT_ONCE = 1_000
+LONGEST_SPAN = timedelta(days=1)
 COLUMNS = (
     "send_id", "mailstream", "key", "recipient_id", "state", "reason", "delivery", "trigger_type", "trigger_id",
     "recorded_at", "later_deliveries",
@@ -81,8 +84,30 @@ def export() -> AnyResponse:
 def read_filters() -> SendFilter:
     """The filters of the URL."""
     return SendFilter(
-        mailstream=args.text("mailstream"), state=args.word("state", State), verdict=args.word("verdict", Verdict)
+        mailstream=args.text("mailstream"),
+        state=args.word("state", State),
+        verdict=args.word("verdict", Verdict),
+        behind=_behind(),
     )
+
+
+def _behind() -> Span | None:
+    """The point of a chart whose sends are asked for."""
+    what, since, until = args.word("behind", Behind), args.moment("since"), args.moment("until")
+    if what is None:
+        return None
+    if since is None or until is None or until <= since:
+        abort(400, "A point of a chart has a time since when and one until when, the later one behind.")
+    if until - since > LONGEST_SPAN:
+        abort(400, "A point of a chart is no longer than a day: choose a shorter time.")
+    account = args.text("account")
+    return Span(what=what, since=since, until=until, account_id=_account_id(account) if account else None)
+
+
+def _account_id(name: str) -> UUID:
+    with database().transaction(durable=False) as connection:
+        known = {account: id for id, account in read_account_names(connection, here().workspace_id).items()}
+    return known.get(name) or abort(400, "There is no such account.")
 
 
 def read_cursor() -> Cursor | None:

@@ -89,11 +89,16 @@ def test_a_process_that_stands_still_within_a_transaction_does_not_keep_its_lock
         shown = connection.execute("select current_setting('idle_in_transaction_session_timeout')::interval").fetchone()
     assert shown == (timedelta(milliseconds=IDLE_TIMEOUT_MS),)
     assert shown[0] < Hand(place).lease
-    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout), place.database.transaction() as connection:
-        connection.execute("update sendonce.work set claim_at = claim_at")
-        connection.execute("select set_config('idle_in_transaction_session_timeout', '20', true)")
-        place.run("update sendonce.work set claim_at = now()")  # waits for the lock, and gets it
-        connection.execute("select 1")
+
+    def stand_still() -> None:
+        with place.database.transaction() as connection:
+            connection.execute("update sendonce.work set claim_at = claim_at")
+            connection.execute("select set_config('idle_in_transaction_session_timeout', '20', true)")
+            place.run("update sendonce.work set claim_at = now()")  # waits for the lock, and gets it
+            connection.execute("select 1")
+
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+        stand_still()
     assert len(Hand(place).claim()) == 1, "and the pool has no broken connection"
 
 

@@ -64,7 +64,7 @@ def pages(house: House) -> list[str]:
         "/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/held?mailstream=receipts",
         "/held/proposals",
         *(f"/held/proposals/{id}" for id in ids), "/overview", "/operations", "/operations/accounts",
-        "/operations/dead-letters", "/operations/suspects", "/audit",
+        "/operations/accounts/main/check", "/operations/dead-letters", "/operations/suspects", "/audit",
     ]  # fmt: skip
     return [
         *fixed,
@@ -121,7 +121,14 @@ def test_lists_fit_at_every_width_and_a_recipient_stands_on_one_line(visit: Call
     house.commit()
     window = visit()
     window.log_in("operator")
-    for path in ("/held", "/sends", "/operations", "/operations/accounts", "/operations/suspects"):
+    for path in (
+        "/held",
+        "/sends",
+        "/operations",
+        "/operations/accounts",
+        "/operations/accounts/main/check",
+        "/operations/suspects",
+    ):
         window.open(path)
         for width in (390, 600, 861, 900, 1000, 1180, 1181, 1280, 1440):
             window.wear(width=width, scheme="light")

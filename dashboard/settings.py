@@ -267,7 +267,10 @@ class _Reader:
         for part in filter(None, map(str.strip, self.text(name).split(","))):
             try:
                 parts = urlsplit(f"//{part}")
-                found.append((str(ipaddress.ip_address(parts.hostname or "")), parts.port or 53))
+                address = ipaddress.ip_address(parts.hostname or "")
+                if parts.netloc != part or parts.username is not None:
+                    raise ValueError
+                found.append((str(address), parts.port or 53))
             except ValueError:
                 self._problem(
                     name, f"has {part!r}, which is no address of a name server such as 192.0.2.53 or [::1]:53"

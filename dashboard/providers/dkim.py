@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -37,9 +38,11 @@ def check_dkim(names: Names, domain: str, selectors: Sequence[str], *, title: st
         ]  # fmt: skip
     findings = [_check_key(names, domain, selector, title) for selector in selectors]
     usable = [one for one in findings if one.verdict in ("good", "weak")]
-    if each or not usable:
-        return findings if each or any(one.verdict == "unknown" for one in findings) else findings[:1]
-    return usable
+    unanswered = [one for one in findings if one.verdict == "unknown"]
+    if each or usable or unanswered:
+        return findings if each else usable or unanswered
+    other = f"{findings[0].words} If {title} shows another selector for this domain, set dkim_selectors to it."
+    return [replace(findings[0], words=other)]
 
 
 def tags(record: str) -> dict[str, str]:

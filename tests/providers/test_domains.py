@@ -182,6 +182,7 @@ def test_each_selector_that_somebody_named_has_to_be_there_and_one_of_the_usual_
     assert told(dkim(zone, "s1", "s2", each=False)) == [("good", "")]
     (missing,) = dkim({}, "s1", "s2", each=False)
     assert (missing.verdict, missing.publish) == ("wrong", f"s1._domainkey.{AT}, as SMTP shows it for this domain")
+    assert "another selector" in missing.words
     (open_,) = dkim(zone, each=False)
     assert (open_.verdict, "dkim_selectors" in open_.words) == ("unknown", True)
 

@@ -36,6 +36,7 @@ class Action(StrEnum):
     ALERT_FIRED = "alert_fired"
     ALERT_CLEARED = "alert_cleared"
     NOTICE_FAILED = "notice_failed"
+    ACCOUNT_BROKE = "account_broke"  # its check found something wrong that was well before
     # the web
     WEB_STARTED = "web_started"
     WEB_STOPPED = "web_stopped"

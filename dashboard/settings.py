@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,6 +66,10 @@ class Settings:
     alert_seconds: float = 10.0
     """``SENDONCE_ALERT_SECONDS``: how often each alert rule is looked at."""
 
+    dns_servers: tuple[tuple[str, int], ...] = ()
+    """``SENDONCE_DNS_SERVERS``: who is asked about sending domains, ``address`` or ``address:port``, by comma (IPv6 in
+    brackets); none: the name servers of the machine."""
+
     lease_seconds: int = 60
     """How long a claim holds without being renewed."""
     submit_window_seconds: int = 10
@@ -105,6 +110,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         alert_from=reader.text("SENDONCE_ALERT_FROM"),
         alert_private_targets=reader.choice("SENDONCE_ALERT_PRIVATE_TARGETS", "no", ("yes", "no")) == "yes",
         alert_seconds=reader.number("SENDONCE_ALERT_SECONDS", Settings.alert_seconds, (0.05, 60)),
+        dns_servers=reader.name_servers("SENDONCE_DNS_SERVERS"),
         lease_seconds=reader.whole("SENDONCE_LEASE_SECONDS", Settings.lease_seconds, (2, 3600)),
         submit_window_seconds=reader.whole("SENDONCE_SUBMIT_WINDOW_SECONDS", Settings.submit_window_seconds, (1, 300)),
         request_timeout_seconds=reader.whole(
@@ -255,6 +261,21 @@ class _Reader:
         if not _ENVIRONMENT.fullmatch(value):
             self._problem(name, "is not a name of up to 40 lower-case letters, digits, _ or -, such as production")
         return value
+
+    def name_servers(self, name: str) -> tuple[tuple[str, int], ...]:
+        found = []
+        for part in filter(None, map(str.strip, self.text(name).split(","))):
+            try:
+                parts = urlsplit(f"//{part}")
+                address = ipaddress.ip_address(parts.hostname or "")
+                if parts.netloc != part or parts.username is not None:
+                    raise ValueError
+                found.append((str(address), parts.port or 53))
+            except ValueError:
+                self._problem(
+                    name, f"has {part!r}, which is no address of a name server such as 192.0.2.53 or [::1]:53"
+                )
+        return tuple(found)
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.text(name) or default

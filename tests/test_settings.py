@@ -56,6 +56,15 @@ def test_trusted_proxies_are_counted(number: str) -> None:
     assert read_settings(GOOD | {"SENDONCE_TRUSTED_PROXIES": "2"}).trusted_proxies == 2
 
 
+def test_name_servers_are_addresses_with_or_without_a_port() -> None:
+    given = GOOD | {"SENDONCE_DNS_SERVERS": "192.0.2.53, [2001:db8::53]:5353,"}
+    assert read_settings(given).dns_servers == (("192.0.2.53", 53), ("2001:db8::53", 5353))
+    assert read_settings(GOOD).dns_servers == ()
+    for wrong in ("ns.example.com", "192.0.2.53:x", "192.0.2.53/24"):
+        (problem,) = problems_of({"SENDONCE_DNS_SERVERS": wrong})
+        assert problem.startswith(f"SENDONCE_DNS_SERVERS has {wrong!r}")
+
+
 def test_a_missing_secret_is_refused_with_the_command_that_makes_one() -> None:
     for name in ("SENDONCE_SECRET_KEY", "SENDONCE_ENCRYPTION_KEYS"):
         (problem,) = problems_of({name: ""})

@@ -237,7 +237,7 @@ def _save(
 
 
 def _address(settings: Settings, account_id: UUID) -> str:
-    return f"{settings.public_url}/webhooks/{account_id}"
+    return accounts.webhook_url(settings.public_url, account_id)
 
 
 def _tell_webhook(settings: Settings, chosen: Provider, given: Mapping[str, str], name: str, account_id: UUID) -> None:

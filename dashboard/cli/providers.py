@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import asdict
-from datetime import UTC, datetime
 
 import click
 
 from dashboard.cli import Mistake
-from dashboard.cli.ledger import ledger
 from dashboard.cli.options import example, json_option, workspace_option
-from dashboard.ledger import accounts
+from dashboard.insight.checked import document
 from dashboard.ledger.access import find_workspace
-from dashboard.ledger.accounts import Account
+from dashboard.ledger.account_checks import AccountCheck, ask_for_check, read_check, take_check
+from dashboard.ledger.accounts import find_account
+from dashboard.ledger.database import Database
 from dashboard.ledger.vault import Vault
-from dashboard.providers import provider as provider_named
-from dashboard.providers.checking import Finding, check_address, check_credentials, check_events
 from dashboard.settings import Settings, read_settings
-
-TIMEOUT_SECONDS = 15.0
+from dashboard.worker.check import check_taken
 
 
 @click.group(epilog=example("sendonce provider check resend"))
@@ -36,30 +31,41 @@ def provider() -> None:
 def check(*, account: str, as_json: bool, workspace: str) -> int:
     """Try out an account. Sends nothing.
 
-    Its credentials, by a call of the send endpoint without a message; what its events are verified with; and its
-    webhook address, from here. Exit code 1 where something is wrong.
+    Its credentials, by a call of the send endpoint without a message; what its events are verified with; its webhook
+    address, from here; and SPF, DKIM and DMARC of the domains that it sends from. What was found is stored, and stands
+    on the account's page. Exit code 1 where something is wrong.
     """
     settings = read_settings(os.environ)
-    with ledger() as connection:
-        workspace_id = find_workspace(connection, workspace)
-        account_id = accounts.find_account(connection, workspace_id, account)
-        found = account_id and accounts.read_account(connection, Vault(settings.encryption_keys), account_id)
-    if not found:
-        raise Mistake(f"{workspace} has no account {account}; see: sendonce account list")
-    findings = list(_findings(settings, found))
+    database = Database(settings.database_url, pool_size=1, application_name="sendonce provider")
+    try:
+        found = _checked(database, settings, account, workspace)
+    finally:
+        database.close()
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        click.echo(json.dumps(document(found, settings.public_url), indent=2, ensure_ascii=False))
     else:
-        for finding in findings:
-            click.echo(f"{finding.verdict:8} {finding.what:12} {finding.words}")
-    return 1 if any(finding.verdict == "wrong" for finding in findings) else 0
+        for finding in found.findings:
+            rule = f" ({finding['rule']})" if finding["rule"] else ""
+            about = f"{finding['about']}: " if finding["about"] else ""
+            click.echo(f"{finding['verdict']:8} {finding['what']:12} {about}{finding['words']}{rule}")
+            if finding["publish"]:
+                click.echo(f"{'':21} publish: {finding['publish']}")
+    return 1 if found.verdict == "wrong" else 0
 
 
-def _findings(settings: Settings, account: Account) -> Iterator[Finding]:
-    chosen = provider_named(account.provider)
-    yield check_credentials(chosen, account.settings, request_timeout=TIMEOUT_SECONDS)
-    if not chosen.capabilities(account.settings).webhooks:
-        return
-    url = f"{settings.public_url}/webhooks/{account.id}"
-    yield check_events(chosen, account.settings, url=url, now=datetime.now(UTC))
-    yield check_address(url, request_timeout=TIMEOUT_SECONDS)
+def _checked(database: Database, settings: Settings, account: str, workspace: str) -> AccountCheck:
+    with database.transaction() as connection:
+        workspace_id = find_workspace(connection, workspace)
+        account_id = find_account(connection, workspace_id, account)
+        if account_id is None:
+            raise Mistake(f"{workspace} has no account {account}; see: sendonce account list")
+        ask_for_check(connection, workspace_id=workspace_id, name=account)
+        taken = take_check(connection, account_id)
+    if taken is None:
+        raise Mistake("a worker checks this account just now; ask again in a minute")
+    check_taken(database, Vault(settings.encryption_keys), settings, taken)
+    with database.transaction(durable=False) as connection:
+        found = read_check(connection, workspace_id, account)
+    if found is None:
+        raise Mistake(f"the account {account} was removed meanwhile")
+    return found

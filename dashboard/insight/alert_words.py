@@ -24,6 +24,7 @@ NEXT_STEPS: dict[Measure, str] = {
     Measure.COMPLAINT_RATE: "Look at who gets this mail and why; mailbox providers act at 0.3 %.",
     Measure.DEAD_LETTERS: "Look at the dead letters: queue them again or discard them.",
     Measure.ACCOUNTS_PAUSED: "Look at the account's reason; its credentials or quota may be used up.",
+    Measure.ACCOUNTS_BROKEN: "Look at the account's check: it says what is wrong, and what to publish.",
     Measure.WORKERS_LOST: "See why the process ended; what it had in flight is unknown until it is settled.",
     Measure.ACCEPTED_TWICE: "Look at the send's trace: it names the attempt that was repeated.",
     Measure.SENDING_OFF: "Look at the place of the ledger: sendonce place",

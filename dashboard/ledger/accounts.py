@@ -148,6 +148,11 @@ def find_account(connection: Connection, workspace_id: UUID, name: str) -> UUID 
     return row[0] if row else None
 
 
+def webhook_url(public_url: str, account_id: UUID) -> str:
+    """Where the provider of an account reports to. Nobody else should know it."""
+    return f"{public_url}/webhooks/{account_id}"
+
+
 MANY = 1000
 """So far :func:`in_doubt_elsewhere` counts."""
 

@@ -83,6 +83,7 @@ DEFAULTS: tuple[Rule, ...] = (
     _rule("complaints", Measure.COMPLAINT_RATE, 0.003, 0.001, 10, _LOOK, 24 * 60, 1000),
     _rule("dead-letters", Measure.DEAD_LETTERS, 0, 0, 0, _LOOK),
     _rule("account-paused", Measure.ACCOUNTS_PAUSED, 0, 0, 5, _NOW),
+    _rule("account-broken", Measure.ACCOUNTS_BROKEN, 0, 0, 0, _LOOK),
     _rule("worker-lost", Measure.WORKERS_LOST, 0, 0, 0, _LOOK),
     _rule("accepted-twice", Measure.ACCEPTED_TWICE, 0, 0, 0, _NOW, 60),
     _rule("sending-off", Measure.SENDING_OFF, 0, 0, 0, _NOW),

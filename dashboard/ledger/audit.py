@@ -54,6 +54,7 @@ class Action(StrEnum):
     ROTATE_WEBHOOK_SECRET = "rotate_webhook_secret"
     PAUSE_ACCOUNT = "pause_account"
     RESUME_ACCOUNT = "resume_account"
+    CHECK_ACCOUNT = "check_account"
     DRAIN_WORKER = "drain_worker"
     EXPORT_AUDIT = "export_audit"
     ADD_STREAM = "add_stream"

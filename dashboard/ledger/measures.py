@@ -42,6 +42,7 @@ class Measure(StrEnum):
     COMPLAINT_RATE = "complaint_rate"
     DEAD_LETTERS = "dead_letters"
     ACCOUNTS_PAUSED = "accounts_paused"
+    ACCOUNTS_BROKEN = "accounts_broken"
     WORKERS_LOST = "workers_lost"
     ACCEPTED_TWICE = "accepted_twice"
     SENDING_OFF = "sending_off"
@@ -62,6 +63,7 @@ class Watched:
 
     dead_letters: int
     accounts_paused: int
+    accounts_broken: int
     workers_lost: int
     accepted_twice: int
     sending_off: int
@@ -105,6 +107,10 @@ FACTS: dict[Measure, Fact] = {
     ),
     Measure.ACCOUNTS_PAUSED: Fact(
         "Accounts paused by trouble", Unit.COUNT, "provider accounts that rest after failures", by_stream=False
+    ),
+    Measure.ACCOUNTS_BROKEN: Fact(
+        "Accounts whose set-up broke", Unit.COUNT,
+        "provider accounts in whose check something is wrong that was well before", by_stream=False,
     ),
     Measure.WORKERS_LOST: Fact(
         "Workers lost", Unit.COUNT, "workers of the last 15 minutes that stopped beating without a word",

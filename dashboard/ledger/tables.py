@@ -236,6 +236,19 @@ account_tokens = Table(
     Column("refilled_at", Time, nullable=False, server_default=NOW),
 )
 
+account_checks = Table(
+    # What the last check of an account found. One worker checks an account at a time, once a day and when asked.
+    "account_checks",
+    metadata,
+    Column("account_id", Uuid, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True),
+    Column("taken_at", Time),  # since when a worker is at it
+    Column("asked_at", Time),  # somebody wants to know it now
+    Column("checked_at", Time),
+    Column("findings", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("standing", JSONB, nullable=False, server_default=text("'{}'")),  # each question's last known answer
+    Column("broke_at", Time),  # since when something is wrong that was well before
+)
+
 mailstreams = Table(
     "mailstreams",
     metadata,

@@ -256,6 +256,8 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
+    own_return_path: bool = False
+    """Mail leaves with the sender's own address as its return path, so that SPF is looked up at the sender's domain."""
     come_again: int = 503
     """The answer to a webhook after which the provider tells the same again."""
 
@@ -300,11 +302,13 @@ class Provider(Protocol):
 
 
 def endpoint(provider: Provider, settings: Settings) -> str:
-    """Where the calls of an account go, and as whom: all its settings but those for events. Holds secrets.
+    """Where the calls of an account go, and as whom: all its settings but those for events and checks. Holds secrets.
 
     Only there does the provider know the idempotency keys of earlier calls (DESIGN §5.3).
     """
-    said = {s.name: settings.get(s.name) or s.default or "" for s in provider.settings if not s.for_events}
+    said = {
+        s.name: settings.get(s.name) or s.default or "" for s in provider.settings if not (s.for_events or s.for_checks)
+    }
     return json.dumps([provider.name, said], sort_keys=True)
 
 
@@ -351,3 +355,25 @@ class Setting:
     required: bool = False
     for_events: bool = False
     """Only read to verify what the provider reports: a call is the same, whatever it says."""
+    for_checks: bool = False
+    """Only read to check the account: likewise."""
+
+
+SENDING_DOMAINS, DKIM_SELECTORS = "sending_domains", "dkim_selectors"
+
+
+def domain_settings(selectors: str | None = None) -> tuple[Setting, Setting]:
+    """What the check of an account needs to know of its DNS. ``selectors``: the provider's usual ones for DKIM."""
+    return (
+        Setting(
+            name=SENDING_DOMAINS,
+            help="Domains whose DNS is checked, apart by spaces; empty: those that the newest mail came from.",
+            for_checks=True,
+        ),
+        Setting(
+            name=DKIM_SELECTORS,
+            help="What stands before ._domainkey in its DKIM records, apart by spaces.",
+            default=selectors,
+            for_checks=True,
+        ),
+    )

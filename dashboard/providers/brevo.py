@@ -29,6 +29,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id, json_in_text, listed, read_each
 from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
@@ -188,6 +189,7 @@ class Brevo:
             help="false where idempotencyKey is ignored: an unknown send is then never repeated by policy.",
             default="true",
         ),
+        *domain_settings("mail brevo1 brevo2"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -1,17 +1,19 @@
 """Whether an account is set up so that it can send, and so that its provider can report. Nothing is sent.
 
 Each question is asked of the part that will have to do it: the send endpoint is called without a message, the webhook's
-reader is given a request that nobody signed, the webhook's address is asked from here.
+reader is given a request that nobody signed, the webhook's address is asked from here, and the DNS of the domains that
+the account sends from is asked as receivers ask it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
 from urllib.parse import urlsplit
 
 from dashboard.providers.base import (
+    DKIM_SELECTORS,
+    SENDING_DOMAINS,
     Accepted,
     Ambiguous,
     CannotVerify,
@@ -24,20 +26,55 @@ from dashboard.providers.base import (
     Settings,
     WebhookRequest,
 )
+from dashboard.providers.dkim import check_dkim
+from dashboard.providers.dmarc import check_dmarc
+from dashboard.providers.findings import Finding, Verdict
 from dashboard.providers.http import HttpClient
+from dashboard.providers.names import Names
 from dashboard.providers.results import Answer, NoAnswer
+from dashboard.providers.spf import check_spf
 
-Verdict = Literal["good", "wrong", "unknown"]
+MOST_DOMAINS = 5
+"""Of one account; more are not looked up."""
+REQUEST_SECONDS = 10.0
+"""For the call of the send endpoint, and for that of the webhook's address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer to one question."""
+def check_account(
+    chosen: Provider, settings: Settings, *, url: str, domains: Sequence[str], names: Names, now: datetime
+) -> list[Finding]:
+    """All questions about one account. It takes seconds, and no longer than its time-outs together (half a minute).
 
-    what: str
-    verdict: Verdict
-    words: str
-    """What was seen, and what to do about it."""
+    ``url``: its webhook address. ``domains``: what its newest mail came from; the setting ``sending_domains`` goes
+    before.
+    """
+    findings = [check_credentials(chosen, settings, request_timeout=REQUEST_SECONDS)]
+    if chosen.capabilities(settings).webhooks:
+        findings.append(check_events(chosen, settings, url=url, now=now))
+        findings.append(check_address(url, request_timeout=REQUEST_SECONDS))
+    return findings + check_domains(chosen, settings, domains=domains, names=names)
+
+
+def check_domains(chosen: Provider, settings: Settings, *, domains: Sequence[str], names: Names) -> list[Finding]:
+    """SPF, DKIM and DMARC of the domains of an account, the first :data:`MOST_DOMAINS` of them."""
+    named = settings.get(SENDING_DOMAINS, "").lower().split()
+    all_of_them = list(dict.fromkeys(named or domains))
+    if not all_of_them:
+        words = "Nothing was sent yet, so its domain is not known: set sending_domains to have its DNS looked at."
+        return [Finding("domain", "unknown", words)]
+    selectors = settings.get(DKIM_SELECTORS, "").split()
+    usual = next((one.default for one in chosen.settings if one.name == DKIM_SELECTORS), None) or ""
+    findings = []
+    for domain in all_of_them[:MOST_DOMAINS]:
+        findings += check_spf(
+            names, domain, title=chosen.title, own_return_path=chosen.capabilities(settings).own_return_path
+        )
+        findings += check_dkim(names, domain, selectors or usual.split(), title=chosen.title, each=bool(selectors))
+        findings += check_dmarc(names, domain)
+    if (left := len(all_of_them) - MOST_DOMAINS) > 0:
+        words = f"{left} more were not looked at: {', '.join(all_of_them[MOST_DOMAINS:])[:200]}."
+        findings.append(Finding("domain", "unknown", words))
+    return findings
 
 
 def check_credentials(chosen: Provider, settings: Settings, *, request_timeout: float) -> Finding:

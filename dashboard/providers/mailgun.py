@@ -35,6 +35,7 @@ from dashboard.providers.base import (
     Unverifiable,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
@@ -287,6 +288,7 @@ class Mailgun:
             secret=True,
             for_events=True,
         ),
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

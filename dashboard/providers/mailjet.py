@@ -25,6 +25,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id, json_in_text, listed, read_each
 from dashboard.providers.http_outcomes import judge_refusal, judge_result, ruling_of, unreadable
@@ -179,6 +180,7 @@ class Mailjet:
         Setting(name="base_url", help="Where the API answers, without /v3.1.", default=BASE_URL),
         PASSWORDS,
         NETWORKS,
+        *domain_settings("mailjet"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -27,6 +27,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id, read_each
 from dashboard.providers.http_outcomes import judge_result, unreadable
@@ -188,6 +189,7 @@ class Mailtrap:
             secret=True,
             for_events=True,
         ),
+        *domain_settings("rwmt1 rwmt2"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -34,6 +34,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id, read_each
 from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
@@ -231,6 +232,7 @@ class Mandrill:
             "Sendonce shows.",
             for_events=True,
         ),
+        *domain_settings("mte1 mte2 mandrill"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

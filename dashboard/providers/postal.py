@@ -30,6 +30,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id
 from dashboard.providers.http_outcomes import Ruling, judge_refusal, judge_result, unreadable
@@ -183,6 +184,7 @@ class Postal:
             secret=True,
             for_events=True,
         ),
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -27,6 +27,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
@@ -305,6 +306,7 @@ class Postmark:
         Setting(name="message_stream", help="The message stream that sends.", default="outbound"),
         PASSWORDS,
         NETWORKS,
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -28,6 +28,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.http_outcomes import (
     Ruling,
@@ -241,6 +242,7 @@ class Resend:
             help="false where Idempotency-Key is ignored: an unknown send is then never repeated by policy.",
             default="true",
         ),
+        *domain_settings("resend"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -32,6 +32,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import read_each
 from dashboard.providers.http import NO_DEADLINE, HttpClient
@@ -328,6 +329,7 @@ class SendGrid:
             secret=True,
             for_events=True,
         ),
+        *domain_settings("s1 s2"),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -28,6 +28,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.fetch import fetch
 from dashboard.providers.http import NO_DEADLINE, HttpClient
@@ -368,6 +369,7 @@ class Ses:
             help="PEM certificates believed instead of those that messages name, for a machine that cannot reach SNS.",
             for_events=True,
         ),
+        *domain_settings(),
     )
     fetch: Fetch = field(default=fetch, repr=False)
     """Reads a certificate, and confirms a subscription; only ever called with an address on a host of Amazon's."""

@@ -30,6 +30,7 @@ from dashboard.providers.base import (
     Webhook,
     WebhookRequest,
     boot_time,
+    domain_settings,
 )
 from dashboard.providers.conversation import REPLY_LINE, Conversation, Ended
 from dashboard.providers.http import TOO_LATE, connect_error
@@ -274,11 +275,12 @@ class Smtp:
         Setting(name="username", help="Empty: no log-in."),
         Setting(name="password", help="For the log-in.", secret=True),
         Setting(name="local_hostname", help="The name given in EHLO; empty: this machine's."),
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:
         """Nothing at all: an unknown send is settled by a person."""
-        return Capabilities()
+        return Capabilities(own_return_path=True)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

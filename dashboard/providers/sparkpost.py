@@ -27,6 +27,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.batches import derived_id, read_each
 from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
@@ -205,6 +206,7 @@ class SparkPost:
             "by policy.",
             default="false",
         ),
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

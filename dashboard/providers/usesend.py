@@ -32,6 +32,7 @@ from dashboard.providers.base import (
     Settings,
     Webhook,
     WebhookRequest,
+    domain_settings,
 )
 from dashboard.providers.http_outcomes import Ruling, judge_result, unreadable
 from dashboard.providers.json_api import (
@@ -206,6 +207,7 @@ class UseSend:
             help="false where Idempotency-Key is ignored: an unknown send is then never repeated by policy.",
             default="true",
         ),
+        *domain_settings(),
     )
 
     def capabilities(self, settings: Settings) -> Capabilities:

@@ -27,6 +27,7 @@ from dashboard.lifecycle import Verdict
 from dashboard.log import Action, log
 from dashboard.settings import Settings
 from dashboard.worker import alert
+from dashboard.worker.check import check_one
 from dashboard.worker.dispatch import Lane
 from dashboard.worker.look_up import Asker
 from dashboard.worker.loop import Loop
@@ -39,7 +40,19 @@ from dashboard.worker.submit import Submitter
 from dashboard.worker.sweep import sweep
 from dashboard.worker.trouble import DATABASE_TROUBLE, LONGEST_PAUSE, named
 
-LOOPS = ("relay", "dispatch", "reconcile", "look_up", "sweep", "decide", "roll_up", "retain", "alert", "notify")
+LOOPS = (
+    "relay",
+    "dispatch",
+    "reconcile",
+    "look_up",
+    "sweep",
+    "decide",
+    "roll_up",
+    "retain",
+    "alert",
+    "notify",
+    "check",
+)
 """What a worker can do; ``--only`` names some of them."""
 
 HEARTBEAT = 5.0
@@ -140,6 +153,7 @@ class Worker:
             "retain": (self._retain, 60.0),
             "alert": (self._alert, s.alert_seconds),
             "notify": (self._notifier.tell_one, max(s.poll_seconds, 1.0)),
+            "check": (self._check, max(s.poll_seconds, 2.0)),
         }
         for name, (step, wait) in steps.items():
             if name in self._only:
@@ -229,6 +243,9 @@ class Worker:
     def _retain(self) -> bool:
         with self._database.transaction() as connection:
             return strip(connection, self._vault) > 0
+
+    def _check(self) -> bool:
+        return check_one(self._database, self._vault, self._settings)
 
     # ── being known ──────────────────────────────────────────────────────────────────────────────────────────────────
 

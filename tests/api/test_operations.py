@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from uuid import uuid4
 
 import pytest
 
+from dashboard.ledger.account_checks import save_check
 from dashboard.ledger.dead_letters import bury_webhook
 from dashboard.ledger.tables import Role
+from dashboard.providers.findings import Finding
 from tests.api.conftest import Api, asked
 from tests.api.test_held import SCHEMAS, ok, refused, token_of
 from tests.crew import Hand, person
@@ -47,6 +50,25 @@ def test_accounts_are_paused_and_resumed(api: Api, ada: str) -> None:
     assert resumed["paused"] is False
     refused(api.send("POST", "/api/v1/accounts/other/pause", json=WHY, token=ada), 404)
     assert api.place.one("select count(distinct user_id) as n from sendonce.audit") == {"n": 1}
+
+
+def test_an_account_is_checked_when_asked_and_tells_the_last_check(api: Api, ada: str) -> None:
+    where = "/api/v1/accounts/main/check"
+    before = ok(api.get(where, token=ada), 200, "AccountCheck")
+    assert (before["verdict"], before["checked_at"], before["awaited"]) == (None, None, False)
+    assert before["webhook_url"].endswith(f"/webhooks/{api.place.account}")
+    assert ok(api.send("POST", where, token=ada), 202, "AccountCheck")["awaited"] is True
+    found = asdict(Finding("spf", "wrong", "Two of them.", about="example.com"))
+    with api.place.database.transaction() as connection:
+        save_check(connection, api.place.account, [found])
+    after = ok(api.get(where, token=ada), 200, "AccountCheck")
+    assert (after["verdict"], after["findings"], after["awaited"]) == ("wrong", [found], False)
+    assert set(found) == set(SCHEMAS["Finding"]["properties"])
+    assert api.place.one("select user_id is not null as named from sendonce.audit where action = 'check_account'") == {
+        "named": True
+    }
+    for method in ("GET", "POST"):
+        refused(api.send(method, "/api/v1/accounts/other/check", token=ada), 404)
 
 
 def test_dead_letters_are_listed_left_alone_and_discarded(api: Api, ada: str) -> None:

@@ -12,6 +12,7 @@ from dashboard.ledger.holds import HoldFilter
 from dashboard.ledger.proposals import Proposal
 from dashboard.lifecycle import Decision, EventType
 from tests.browser.conftest import Visit
+from tests.factories import at
 from tests.web.conftest import House
 
 HOSTILE = "W" * 120 + "<img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evil\N{FOX FACE}"
@@ -45,6 +46,14 @@ def pages(house: House) -> list[str]:
         "dead_letters", workspace_id=make.workspace, source="outbox", reason=HOSTILE, payload=b"", outbox_id=make.worker
     )
     make.add("workers", id=make.person, name="host-2:1:ab", version="1", loops=["relay"])
+    findings = [
+        {"what": "spf", "verdict": verdict, "words": HOSTILE, "about": HOSTILE, "rule": "RFC 7208", "publish": HOSTILE}
+        for verdict in ("good", "weak", "wrong", "unknown")
+    ]
+    make.add(
+        "account_checks", account_id=make.account, checked_at=at(0), broke_at=at(0), asked_at=at(1),
+        findings=Jsonb(findings),
+    )  # fmt: skip
     house.commit()
     with house.database.transaction() as connection:
         drafts = [
@@ -64,7 +73,7 @@ def pages(house: House) -> list[str]:
         "/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/held", "/held?mailstream=receipts",
         "/held/proposals",
         *(f"/held/proposals/{id}" for id in ids), "/overview", "/operations", "/operations/accounts",
-        "/operations/dead-letters", "/operations/suspects", "/audit",
+        "/operations/accounts/main/check", "/operations/dead-letters", "/operations/suspects", "/audit",
     ]  # fmt: skip
     return [
         *fixed,
@@ -121,7 +130,13 @@ def test_lists_fit_at_every_width_and_a_recipient_stands_on_one_line(visit: Call
     house.commit()
     window = visit()
     window.log_in("operator")
-    for path in ("/held", "/sends", "/operations", "/operations/accounts", "/operations/suspects"):
+    for path in (
+        "/held",
+        "/sends",
+        "/operations",
+        "/operations/accounts",
+        "/operations/suspects",
+    ):
         window.open(path)
         for width in (390, 600, 861, 900, 1000, 1180, 1181, 1280, 1440):
             window.wear(width=width, scheme="light")

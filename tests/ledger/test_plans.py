@@ -143,6 +143,12 @@ def test_no_list_of_operations_reads_a_hot_table_from_end_to_end(full: Factory, 
         assert scanned(full.connection, statement(name), bind, more=("holds",)) == set()
 
 
+def test_the_domains_of_an_account_come_from_its_newest_sends_by_an_index(full: Factory) -> None:
+    bind = {"account_id": full.account, "streams": 50, "each": 10}
+    assert scanned(full.connection, statement("read_newest_bodies"), bind) == set()
+    assert pages(full.connection, statement("read_newest_bodies"), bind) < MOST_PAGES
+
+
 def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> None:
     with full.connection.transaction(force_rollback=True):
         full.connection.execute(BY_INDEX)  # as the transactions of pages and workers begin

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import asdict
 from uuid import UUID, uuid4
 
 import pytest
 
 from dashboard.ledger import dead_letters
+from dashboard.ledger.account_checks import save_check
+from dashboard.providers.findings import Finding
 from tests.factories import at
 from tests.web.conftest import House
 
@@ -63,6 +66,32 @@ def test_a_provider_shows_its_breaker_and_what_its_attempts_met_lately(house: Ho
     assert "<strong>1</strong> rejected" in page
     assert "The from address is not verified" in page
     assert "<strong>1</strong> ambiguous: read timeout" in page
+
+
+def test_the_page_of_an_account_tells_its_check_and_the_address_to_paste_and_asks_for_another(house: House) -> None:
+    house.commit()
+    browser = house.browser("operator")
+    page = browser.get("/operations/accounts/main/check").text
+    assert "It was not checked yet" in page
+    assert f"http://127.0.0.1:8000/webhooks/{house.factory.account}" in page.replace("<wbr>", "")
+    assert browser.client.post("/operations/accounts/main/check").status_code == 400, "without the form's token"
+    browser.post("/operations/accounts/main/check")
+    page = browser.get("/operations/accounts/main/check").text
+    assert "A worker will check it within seconds" in page
+    assert 'hx-trigger="every 2s"' in page
+    written = house.rows("select subject, user_id from sendonce.audit where action = 'check_account'")
+    assert written == [("main", house.people["operator"])]
+    found = Finding("spf", "wrong", "<b>Two</b> of them.", about="shop.example", rule="RFC 7208 §4.5", publish="one")
+    with house.database.transaction() as connection:
+        save_check(connection, house.factory.account, [asdict(found)])
+    part = browser.get("/operations/accounts/main/check", htmx=True).text
+    assert "<html" not in part
+    assert "hx-trigger" not in part, "nothing is awaited any more"
+    for words in ("&lt;b&gt;Two", "shop.example", "RFC 7208 §4.5", "To publish"):
+        assert words in part
+    assert "something is wrong with its set-up" in browser.get("/operations/accounts").text
+    assert browser.get("/operations/accounts/nobody/check").status_code == 404
+    assert browser.post("/operations/accounts/nobody/check").status_code == 404
 
 
 def test_a_dead_letter_is_shown_without_what_it_holds_and_discarded(house: House) -> None:

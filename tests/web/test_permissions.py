@@ -23,6 +23,7 @@ NEEDED = {
     "/alerts/rule": Role.OPERATOR,
     "/alerts/channel": Role.ADMIN,
     "/operations/accounts": Role.OPERATOR,
+    "/operations/accounts/main/check": Role.OPERATOR,
     "/operations/dead-letters": Role.OPERATOR,
     "/operations/suspects": Role.OPERATOR,
     "/audit": Role.ADMIN,

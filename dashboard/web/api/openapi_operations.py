@@ -24,6 +24,7 @@ from dashboard.web.api.openapi_parts import (
 
 NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
+VERDICTS = ["good", "weak", "wrong", "unknown"]
 TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 
 ACCOUNT: dict[str, Schema] = {
@@ -56,6 +57,21 @@ SCHEMAS: dict[str, Schema] = {
         status=text("What became of the attempts.", enum=["rejected", "ambiguous", "abandoned"]),
         error_class=maybe(text("How they failed.")), error_code=maybe(text("The provider's code.")),
         number=number("How many lately."), last_at=time("The newest."),
+    ),
+    "AccountCheck": whole(
+        account=text("Its name."), provider=text("Its provider."),
+        webhook_url=maybe(text("To enter at the provider; null: it reports nothing.")),
+        verdict=maybe(text("The worst of all findings; null: never checked.", enum=[*VERDICTS, None])),
+        checked_at=maybe(time("When.")),
+        broke_at=maybe(time("Since when something is wrong that was well before.")),
+        awaited={"type": "boolean", "description": "A worker is at it, or will be within seconds."},
+        findings={"type": "array", "items": ref("Finding")},
+    ),
+    "Finding": whole(
+        what=text("What was looked at.", enum=["credentials", "events", "address", "domain", "spf", "dkim", "dmarc"]),
+        verdict=text("weak: it works, and protects less than it could.", enum=VERDICTS),
+        words=text("What was seen, and what to do."), about=text("The domain, where it is about one."),
+        rule=text("Which rule says so; may be empty."), publish=text("The record that would mend it; may be empty."),
     ),
     "DeadLetters": whole(
         dead_letters={"type": "array", "items": ref("DeadLetter")},
@@ -119,6 +135,17 @@ PATHS: dict[str, Schema] = {
         for verb, summary in (
             ("pause", "Start no attempt on an account"), ("resume", "End a pause of an account"),
         )
+    },
+    "/api/v1/accounts/{name}/check": {
+        "get": operation(
+            "readAccountCheck", "What the last check of an account found",
+            {"200": answer("It.", ref("AccountCheck")), "404": MISSING}, parameters=[NAME],
+        ),
+        "post": operation(
+            "checkAccount", "Have a worker check an account now",
+            {"202": answer("The last check, until the new one is done.", ref("AccountCheck")), "404": MISSING},
+            parameters=[NAME],
+        ),
     },
     "/api/v1/dead-letters": {
         "get": operation(

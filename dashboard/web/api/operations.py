@@ -9,10 +9,13 @@ from uuid import UUID
 from flask import Blueprint, Response
 
 from dashboard.identity import discreet
+from dashboard.insight.checked import document
 from dashboard.ledger import dead_letters as letters
 from dashboard.ledger import workers
+from dashboard.ledger.account_checks import ask_for_check, read_check
 from dashboard.ledger.accounts import AccountRow, list_accounts, pause_by_person, read_account_errors, resume_by_person
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
+from dashboard.ledger.database import Connection
 from dashboard.ledger.dead_letters import DeadLetter, Requeued
 from dashboard.ledger.holds import Refused
 from dashboard.ledger.metrics import read_workers
@@ -23,12 +26,13 @@ from dashboard.web.api import problems, reading
 from dashboard.web.api.problems import Problem
 from dashboard.web.api.shown import answer, iso
 from dashboard.web.permissions import by_token
-from dashboard.web.state import database, vault
+from dashboard.web.state import database, ground, vault
 
 blueprint = Blueprint("api_operations", __name__, url_prefix="/api/v1")
 problems.install(blueprint)
 
 ROWS = 200
+NO_SUCH_ACCOUNT = "The workspace of this token has no account of this name."
 
 
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,9 +130,35 @@ def resume(name: str) -> Response:
         return _one_account(name, done, list_accounts(connection, who.workspace_id))
 
 
+@blueprint.get("/accounts/<string:name>/check")
+@by_token
+def check(name: str) -> Response:
+    """What the last check of an account found."""
+    who = reading.operator()
+    with database().transaction(durable=False) as connection:
+        return answer(_check(connection, who.workspace_id, name))
+
+
+@blueprint.post("/accounts/<string:name>/check")
+@by_token
+def check_now(name: str) -> Response:
+    """Have a worker check it now; asking again meanwhile changes nothing."""
+    who = reading.operator()
+    with database().transaction() as connection:
+        ask_for_check(connection, workspace_id=who.workspace_id, name=name, user_id=who.user_id)
+        return answer(_check(connection, who.workspace_id, name), 202)
+
+
+def _check(connection: Connection, workspace_id: UUID, name: str) -> dict[str, Any]:
+    found = read_check(connection, workspace_id, name)
+    if found is None:
+        raise Problem("not-found", NO_SUCH_ACCOUNT)
+    return document(found, ground().settings.public_url)
+
+
 def _one_account(name: str, done: bool, found: list[AccountRow]) -> Response:
     if not done:
-        raise Problem("not-found", "The workspace of this token has no account of this name.")
+        raise Problem("not-found", NO_SUCH_ACCOUNT)
     return answer(_account(next(one for one in found if one.name == name)))
 
 

@@ -60,9 +60,9 @@ def test_a_provider_shows_its_breaker_and_what_its_attempts_met_lately(house: Ho
     house.commit()
     page = house.browser("operator").get("/operations/accounts").text
     assert "out of reach" in page
-    assert "<strong>1</strong> rejected" in page
+    assert "<strong>1</strong> not taken" in page
     assert "The from address is not verified" in page
-    assert "<strong>1</strong> ambiguous: read timeout" in page
+    assert "<strong>1</strong> perhaps taken: read timeout" in page
 
 
 def test_a_dead_letter_is_shown_without_what_it_holds_and_discarded(house: House) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,11 +14,12 @@ from psycopg import sql
 from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.ledger.database import Connection, Database, migrate
 from tests.factories import Factory, own_database
+from tests.folders import server_folder
 from tests.ledger.course import Ledger
 from tests.place import Place
 from tests.programs import PROGRAMS
 
-SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "4GB"}
+SERVER_SETTINGS = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "1GB"}
 """Nothing in a test survives a power cut anyway. What a commit waits for is left as it is: the ledger relies on it."""
 
 LEFT_OUT = "left out: "
@@ -43,10 +42,8 @@ def server_url() -> Iterator[str]:
     if given := os.environ.get("SENDONCE_TEST_DATABASE_URL"):
         yield given
         return
-    with tempfile.TemporaryDirectory(prefix="sendonce-tests-") as folder:
-        Path(folder).chmod(0o711)  # for root, whose server runs as another account
-        with EmbeddedPostgres(folder, settings=SERVER_SETTINGS) as server:
-            yield server.url("postgres")
+    with server_folder() as folder, EmbeddedPostgres(folder, settings=SERVER_SETTINGS) as server:
+        yield server.url("postgres")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-// Parts that refresh themselves ([data-live]) wait while nobody looks, and while somebody works in them.
+// Parts that refresh themselves ([data-live]) wait while nobody looks, and while somebody works in them. The table beside a
+// chart (.twin) stays open by itself.
 (() => {
   const root = document.documentElement;
 
@@ -7,7 +8,7 @@
     return (
       document.hidden ||
       (selected && !selected.isCollapsed && part.contains(selected.anchorNode)) ||
-      part.querySelector(":checked, dialog[open], details[open]") !== null ||
+      part.querySelector(":checked, dialog[open], details[open]:not(.twin)") !== null ||
       (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"))
     );
   }

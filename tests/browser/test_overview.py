@@ -18,11 +18,11 @@ def test_the_page_stands_before_the_chart_library_is_asked_for(house: House, vis
     asked: list[str] = []
     window.page.on("request", lambda request: asked.append(request.url))
     window.page.route("**/plotly-basic.min.js*", lambda route: None)  # never answered
-    window.open("/overview")
+    with window.page.expect_request("**/plotly-basic.min.js*"):
+        window.page.goto(f"{window.address}/overview", wait_until="domcontentloaded")
     expect(window.page.get_by_role("heading", name="Stale claims")).to_be_visible()
     expect(window.page.locator("html.js")).to_have_count(1)
     expect(window.page.locator(".tile", has_text="Held now").locator("dd").first).to_have_text("0")
-    window.page.wait_for_function("document.querySelector('script[src*=plotly]') !== null")
     library = next(i for i, url in enumerate(asked) if "plotly-basic" in url)
     assert all(".css" not in url and "/js/" not in url for url in asked[library:]), "it is the last that is asked for"
 

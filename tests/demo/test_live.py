@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.demo.stage import free_port
+from tests.folders import server_folder
 
 PATIENCE = 120.0
 
@@ -69,9 +69,8 @@ class Demo:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="sendonce-tests-") as name:
-        Path(name).chmod(0o711)  # for root, whose server runs as another account
-        yield Path(name) / "demo"
+    with server_folder() as folder:
+        yield folder / "demo"
 
 
 def living(sessions: dict[int, str]) -> list[int]:

@@ -18,12 +18,14 @@ import pytest
 
 from dashboard.embedded.postgres import EmbeddedPostgres, EmbeddedPostgresError
 from dashboard.embedded.server_account import ServerAccount
+from tests.folders import server_folder
 
 FAST = {"fsync": "off"}
 
 STARTER = """
 import signal, sys
 from dashboard.embedded.postgres import EmbeddedPostgres
+from tests.folders import server_folder
 with EmbeddedPostgres(sys.argv[1], settings={"fsync": "off"}) as server:
     print(server.url("postgres"), flush=True)
     signal.pause()
@@ -33,9 +35,7 @@ with EmbeddedPostgres(sys.argv[1], settings={"fsync": "off"}) as server:
 @pytest.fixture(scope="module")
 def made_folder() -> Iterator[Path]:
     """A folder with a cluster in it, made once."""
-    with tempfile.TemporaryDirectory(prefix="sendonce-tests-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)
+    with server_folder() as folder:
         with EmbeddedPostgres(folder, settings=FAST):
             pass
         yield folder

@@ -22,6 +22,7 @@ from dashboard.simulator import Config, Simulator
 from tests.conftest import SOAK
 from tests.crew import until
 from tests.flow.town import Town
+from tests.folders import server_folder
 from tests.place import Place
 
 SENDS = 200_000 if SOAK else 6_000
@@ -69,12 +70,10 @@ def test_many_producers_relays_and_workers_on_the_same_keys_never_deadlock(place
 
 
 @pytest.fixture
-def server_as_in_production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_as_in_production() -> Iterator[str]:
     """A server that vacuums as every server does; fsync is off, since nothing here survives a power cut."""
-    folder = tmp_path_factory.mktemp("bulk")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o711)  # for root, whose server runs as another account
-    with EmbeddedPostgres(folder, settings={"fsync": "off", "max_wal_size": "4GB"}) as server:
+    settings = {"fsync": "off", "max_wal_size": "1GB"}
+    with server_folder() as folder, EmbeddedPostgres(folder, settings=settings) as server:
         yield server.url("postgres")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +13,7 @@ from dashboard.ledger.database import Database, NotCommitted, migrate
 from dashboard.simulator import Config, Simulator
 from tests.conftest import SERVER_SETTINGS
 from tests.crew import Hand, Rival, ask_one, attempts_of, state_of, until, violations
+from tests.folders import server_folder
 from tests.lanes import a_lane, point_at
 from tests.place import Place
 
@@ -25,12 +25,9 @@ def simulator() -> Iterator[Simulator]:
 
 
 @pytest.fixture
-def standby_less(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def standby_less() -> Iterator[Place]:
     """A ledger on a server that must wait for a standby which does not come."""
-    folder = tmp_path_factory.mktemp("waiting")
-    for each in (folder, *folder.parents[:2]):
-        Path(each).chmod(0o711)  # for root, whose server runs as another account
-    with EmbeddedPostgres(folder, settings=SERVER_SETTINGS) as server:
+    with server_folder() as folder, EmbeddedPostgres(folder, settings=SERVER_SETTINGS) as server:
         url = server.url("postgres")
         migrate(url)
         database = Database(url, pool_size=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from dashboard.ledger.place import CannotAdopt, Moved, Same
 from dashboard.lifecycle import Decision
 from tests.conftest import SERVER_SETTINGS
 from tests.factories import Factory
+from tests.folders import server_folder
 from tests.ledger.course import Ledger
 from tests.ledger.test_verify import broken
 
@@ -267,9 +267,7 @@ def server(folder: Path, **settings: str) -> Iterator[EmbeddedPostgres]:
 def test_a_copy_of_the_servers_files_does_not_send(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="sendonce-place-") as name:
-        home = Path(name)
-        home.chmod(0o711)
+    with server_folder() as home:
         with server(home / "one") as first:
             migrate(first.url())
             database = Database(first.url(), pool_size=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from dashboard.embedded.postgres import EmbeddedPostgres
 from dashboard.embedded.server_account import ServerAccount
 from tests.conftest import SERVER_SETTINGS
 from tests.crew import until
+from tests.folders import server_folder
 
 Answer = tuple[object, ...]
 
@@ -107,9 +107,7 @@ class Pair:
 @contextmanager
 def pair() -> Iterator[Pair]:
     """Two servers in a folder of their own, the second one not made yet."""
-    with tempfile.TemporaryDirectory(prefix="sendonce-pair-") as name:
-        home = Path(name)
-        home.chmod(0o711)  # for root, whose servers run as another account
+    with server_folder() as home:
         servers = Pair(home)
         try:
             yield servers

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from tests.api.conftest import Api, app_on, asked
 from tests.conftest import SERVER_SETTINGS, SOAK
 from tests.crew import until
 from tests.flow.town import Town
+from tests.folders import server_folder
 from tests.place import Place
 from tests.survival.ending import nothing_lost_nothing_twice, wait_for_rest
 
@@ -28,13 +27,9 @@ ENDS = 20 if SOAK else 2
 @pytest.fixture
 def server() -> Iterator[EmbeddedPostgres]:
     """A server of this test's own, which it may kill."""
-    with tempfile.TemporaryDirectory(prefix="sendonce-down-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)  # for root, whose server runs as another account
-        server = EmbeddedPostgres(folder, tcp=True, settings=SERVER_SETTINGS)
-        with server:
-            migrate(server.url())
-            yield server
+    with server_folder() as folder, EmbeddedPostgres(folder, tcp=True, settings=SERVER_SETTINGS) as server:
+        migrate(server.url())
+        yield server
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def page() -> Response:
         range=_range(),
         ranges=list(Range),
         chosen=_chosen(),
+        narrowed={name: value for name, value in _chosen().items() if name in ("mailstream", "account")},
         kinds=list(Kind),
     )
 

@@ -32,7 +32,7 @@ Trace = dict[str, Any]
 MOST_ACCOUNTS = 4
 """So many accounts have a line of their own, those with the most attempts; more lines nobody tells apart."""
 
-LINES = ("--claimed", "--suppressed", "--held", "--pending")
+LINES = ("--claimed", "--held", "--suppressed", "--pending")
 
 _Figure: Any = graph_objects.Figure  # type: ignore[attr-defined]  # plotly fills this module when it is asked
 

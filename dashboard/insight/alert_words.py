@@ -42,7 +42,7 @@ def amount(value: float, unit: Unit) -> str:
         case Unit.YES:
             return "yes" if value else "no"
         case Unit.COUNT:
-            return f"{value:.10g}"
+            return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def condition(measure: Measure, threshold: float, *, hold_for: timedelta, over: timedelta | None = None) -> str:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from html import escape
+from html import escape, unescape
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +32,7 @@ Trace = dict[str, Any]
 MOST_ACCOUNTS = 4
 """So many accounts have a line of their own, those with the most attempts; more lines nobody tells apart."""
 
-LINES = ("--claimed", "--suppressed", "--held", "--pending")
+LINES = ("--claimed", "--held", "--suppressed", "--pending")
 
 _Figure: Any = graph_objects.Figure  # type: ignore[attr-defined]  # plotly fills this module when it is asked
 
@@ -62,16 +62,27 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What one line, bar or band of a chart is. ``colour``: a token's name; ``drawn``: *solid*, *dot* or *block*."""
+
+    name: str
+    colour: str
+    drawn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A figure as plain JSON data for ``Plotly.react``, and its table twin, newest row first.
 
-    ``starts``: when the bucket of each row begins; ``behind``: which list its sends are found by.
+    ``keys``: what is drawn; ``starts``: when the bucket of each row begins;
+    ``behind``: which list its sends are found by.
     """
 
     name: str
     title: str
     unit: str
     figure: dict[str, Any]
+    keys: list[Key]
     header: list[str]
     rows: list[list[str]]
     starts: list[datetime]
@@ -243,8 +254,8 @@ def _number(steps: Mapping[int, int]) -> int:
 def _times(board: Board, name: str, title: str, of: Histograms, colour: str, behind: Behind) -> Chart:
     half, most = board.quantiles(of, 0.5), board.quantiles(of, 0.95)
     lines = [
-        _line(board, most, "95 %", colour, "%{y} s, less took"),
-        _line(board, half, "half", "--ink-soft", "%{y} s, less took", dash="dot"),
+        _line(board, most, "95 % took less", colour, "%{y} s"),
+        _line(board, half, "half took less", "--ink-soft", "%{y} s", dash="dot"),
     ]
     return _chart(
         board, name, title, "seconds", behind, lines, ("Half less than", half), ("95 % less than", most),
@@ -340,8 +351,23 @@ def _chart(
     plain: dict[str, Any] = json.loads(figure.to_json())
     header = [f"From ({_zone(board)})", *(heading for heading, _ in columns)]
     return Chart(
-        name=name, title=title, unit=unit, figure=plain, header=header, rows=rows, starts=starts, behind=behind
-    )
+        name=name, title=title, unit=unit, figure=plain, keys=_keys(traces), header=header, rows=rows, starts=starts,
+        behind=behind,
+    )  # fmt: skip
+
+
+def _keys(traces: Sequence[Trace]) -> list[Key]:
+    """Each thing that is drawn, once. They stand above the chart and not in it, where a line would run through them."""
+    keys = {trace["name"]: Key(name=unescape(trace["name"]), **_look(trace)) for trace in traces}
+    return list(keys.values())
+
+
+def _look(trace: Trace) -> dict[str, str]:
+    if "fillcolor" in trace:
+        return {"colour": trace["fillcolor"], "drawn": "block"}
+    if trace["type"] == "bar":
+        return {"colour": trace["marker"]["color"], "drawn": "block"}
+    return {"colour": trace["line"]["color"], "drawn": trace["line"]["dash"]}
 
 
 def _zone(board: Board) -> str:
@@ -349,14 +375,13 @@ def _zone(board: Board) -> str:
 
 
 def _layout(board: Board, traces: Sequence[Trace], behind: Behind, stacked: float | None) -> dict[str, Any]:
-    """Quiet axes, an honest zero, and each line's name at its end instead of a legend."""
+    """Quiet axes and an honest zero."""
     series, named = board.series, [trace for trace in traces if trace.get("meta") != "band"]
     top = (
         stacked if stacked is not None else max((y for trace in traces for y in trace["y"] if y is not None), default=0)
     )
     axis = {"gridcolor": "var(--line)", "linecolor": "var(--line-strong)", "zeroline": False, "fixedrange": True}
     ends = [_stamp(board, series.points[0].at), _stamp(board, series.points[-1].at + series.bucket)]
-    legend = stacked is not None or len(named) > 2
     return {
         "template": "none",
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -367,9 +392,8 @@ def _layout(board: Board, traces: Sequence[Trace], behind: Behind, stacked: floa
             "bordercolor": "var(--line-strong)",
             "font": {"color": "var(--ink)"},
         },
-        "margin": {"l": 40, "r": 16, "t": 24, "b": 32},
-        "showlegend": legend,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        "margin": {"l": 40, "r": 16, "t": 20 if board.markers else 8, "b": 36},
+        "showlegend": False,
         "hovermode": "x unified",
         "barmode": "stack",
         "bargap": 0.1,
@@ -380,7 +404,8 @@ def _layout(board: Board, traces: Sequence[Trace], behind: Behind, stacked: floa
             "range": ends,
             "showgrid": False,
             "nticks": 6,
-            "hoverformat": "%d %b %H:%M" + (" UTC" if board.zone is UTC else ""),
+            "tickformatstops": TICKS,
+            "hoverformat": "%-d %b %H:%M" + (" UTC" if board.zone is UTC else ""),
         },
         "yaxis": {
             **axis,
@@ -391,12 +416,15 @@ def _layout(board: Board, traces: Sequence[Trace], behind: Behind, stacked: floa
             **({"dtick": 1} if top <= 4 and all(isinstance(y, int | None) for t in named for y in t["y"]) else {}),
         },
         "shapes": [_moment(board, marker) for marker in board.markers],
-        "annotations": [
-            *(_names(named) if len(named) > 1 and not legend else []),
-            *(_flag(board, marker) for marker in board.markers),
-        ],
+        "annotations": [_flag(board, marker) for marker in board.markers],
     }
 
+
+TICKS = [
+    {"dtickrange": [None, 86_399_999], "value": "%H:%M\n%-d %b"},  # milliseconds; the day stands where it changes
+    {"dtickrange": [86_400_000, None], "value": "%-d %b"},
+]
+"""Times below the charts, written as the pages write them."""
 
 MARKS = {Kind.DEPLOY: ("\N{BLACK DIAMOND}", "--accent"), Kind.INCIDENT: ("\N{BLACK UP-POINTING TRIANGLE}", "--failed")}
 
@@ -404,7 +432,7 @@ MARKS = {Kind.DEPLOY: ("\N{BLACK DIAMOND}", "--accent"), Kind.INCIDENT: ("\N{BLA
 def _moment(board: Board, marker: Marker) -> dict[str, Any]:
     x = _stamp(board, marker.at)
     line = {"color": f"var({MARKS[Kind(marker.kind)][1]})", "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "layer": "below", "line": line}
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "layer": "above", "line": line}
 
 
 def _flag(board: Board, marker: Marker) -> dict[str, Any]:
@@ -419,24 +447,3 @@ def _flag(board: Board, marker: Marker) -> dict[str, Any]:
         "showarrow": False,
         "font": {"color": f"var({colour})"},
     }
-
-
-def _names(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """The names of the lines at their last points: above the upper one, below the lower one."""
-    ends = []
-    for trace in traces:
-        known = [(x, y) for x, y in zip(trace["x"], trace["y"], strict=True) if y is not None]
-        ends += [(y, x, trace) for x, y in known[-1:]]
-    ends.sort(key=lambda end: end[0])
-    return [
-        {
-            "x": x,
-            "y": y,
-            "text": trace["name"],
-            "showarrow": False,
-            "xanchor": "right",
-            "yanchor": "top" if i == 0 else "bottom",
-            "font": {"color": trace["line"]["color"]},
-        }
-        for i, (y, x, trace) in enumerate(ends)
-    ]

@@ -61,7 +61,17 @@ def because(reason: str | None) -> str:
 
 def provider(name: str) -> str:
     """A provider as a sentence names it."""
-    return "the SMTP server" if name == "smtp" else name.capitalize() if name else "the provider"
+    return PROVIDERS.get(name) or name.capitalize() or "the provider"
+
+
+PROVIDERS = {
+    "smtp": "the SMTP server",
+    "ses": "Amazon SES",
+    "sendgrid": "SendGrid",
+    "sparkpost": "SparkPost",
+    "usesend": "useSend",
+}
+"""Those whose names are not written as ours are."""
 
 
 def in_zone(time: datetime, zone: tzinfo) -> datetime:

@@ -13,9 +13,10 @@ from werkzeug.wrappers import Response
 
 
 def show(template: str, /, *, fragment: str | None = None, status: int = 200, **data: Any) -> Response:
-    """``pages/<template>.html``, or ``fragments/<fragment>.html`` where htmx asked for a part."""
-    name = f"fragments/{fragment}.html" if fragment and wants_fragment() else f"pages/{template}.html"
-    response = make_response(render_template(name, **data), status)
+    """``pages/<template>.html``, or ``fragments/<fragment>.html`` where htmx asked for a part (``in_part`` is true)."""
+    in_part = fragment is not None and wants_fragment()
+    name = f"fragments/{fragment}.html" if in_part else f"pages/{template}.html"
+    response = make_response(render_template(name, in_part=in_part, **data), status)
     response.vary.add("HX-Request")
     return response
 

@@ -57,18 +57,33 @@
     }
   }
 
-  // As seen, on the page's own ground.
+  // As seen, on the page's own ground, below its title and what its lines are.
   async function png(name) {
     const element = document.getElementById(`plot-${name}`);
+    const figure = element.closest("figure");
     const { width, height } = element.getBoundingClientRect();
     const image = new Image();
     image.src = await Plotly.toImage(element, { format: "svg", width, height });
     await image.decode();
-    const canvas = Object.assign(document.createElement("canvas"), { width: width * 2, height: height * 2 });
+    const style = getComputedStyle(document.body);
+    const head = 56;
+    const canvas = Object.assign(document.createElement("canvas"), { width: width * 2, height: (height + head) * 2 });
     const pen = canvas.getContext("2d");
-    pen.fillStyle = getComputedStyle(document.body).backgroundColor;
-    pen.fillRect(0, 0, canvas.width, canvas.height);
-    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+    pen.scale(2, 2);
+    pen.fillStyle = style.backgroundColor;
+    pen.fillRect(0, 0, width, height + head);
+    pen.fillStyle = style.color;
+    pen.font = `600 15px ${style.fontFamily}`;
+    pen.fillText(`${figure.querySelector("h2").textContent}, ${figure.querySelector("figcaption span").textContent}`, 8, 22);
+    pen.font = `12px ${style.fontFamily}`;
+    let left = 8;
+    for (const key of figure.querySelectorAll(".keys li")) {
+      const { fill, stroke } = getComputedStyle(key.querySelector("rect, path"));
+      pen.fillStyle = stroke === "none" ? fill : stroke;
+      pen.fillText(`■ ${key.textContent}`, left, 42);
+      left += pen.measureText(`■ ${key.textContent}`).width + 16;
+    }
+    pen.drawImage(image, 0, head, width, height);
     Object.assign(document.createElement("a"), { href: canvas.toDataURL("image/png"), download: `${name}.png` }).click();
   }
 

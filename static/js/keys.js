@@ -29,8 +29,9 @@
     actions[event.key]();
   });
 
-  // On a phone the navigation is wider than the screen: the place where one is stands in it.
-  document.querySelector(".nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  // On a phone navigation and tabs are wider than the screen: the place where one is stands in them.
+  for (const place of document.querySelectorAll(".nav [aria-current], .tabs [aria-current]"))
+    place.scrollIntoView({ inline: "center", block: "nearest" });
 
   // The menu of the person closes by Escape and by a click elsewhere.
   const menu = document.querySelector("details.person");

@@ -18,6 +18,15 @@ from tests.web.conftest import password_hash as password_hash
 TOP = Path(__file__).resolve().parents[2]
 AXE = TOP / "node_modules" / "axe-core" / "axe.min.js"
 
+NARROW = ("target-size", "scrollable-region-focusable", "color-contrast")
+"""The rules of axe whose outcome depends on the width of the window, or on the theme."""
+
+STICKS_OUT = """() => [
+  document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  Math.max(0, ...[...document.querySelectorAll("main .table")].filter(table => !table.closest(".scroll"))
+    .map(table => table.scrollWidth - table.parentElement.clientWidth)),
+]"""
+
 FLAGS = [
     "--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run", "--disable-default-apps",
@@ -49,12 +58,30 @@ class Visit:
         self.page.fill("#q", text)
         self.page.press("#q", "Enter")
 
+    def faults(self, path: str, *, once: str | None = None) -> list[str]:
+        """What is wrong with a page, looked at wide and dark, then narrow and light: axe's rules, and what sticks out.
+
+        ``once``: a selector of what has to be there before.
+        """
+        self.wear(width=1440, scheme="dark")
+        self.open(path)
+        if once:
+            self.page.wait_for_selector(once)
+        wrong = self.axe()
+        for width in (1440, 768, 390):
+            self.wear(width=width, scheme="light")
+            wrong += self.too_wide(width)
+        return wrong + self.axe(*NARROW)
+
     def axe(self, *rules: str) -> list[str]:
         """What axe finds wrong with the page as it stands; with ``rules``, only by these."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE.read_text())
         only = list(rules) or ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found: dict[str, Any] = self.page.evaluate("only => axe.run(document, {runOnly: only})", only)
+        found: dict[str, Any] = self.page.evaluate(
+            "only => axe.run(document, {runOnly: only, resultTypes: ['violations'], selectors: false, preload: false})",
+            only,
+        )
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
     def wear(self, *, width: int, scheme: Literal["light", "dark"]) -> None:
@@ -66,6 +93,11 @@ class Visit:
         """By how many pixels the page is wider than the window."""
         width: int = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         return width
+
+    def too_wide(self, width: int) -> list[str]:
+        """Whether the page as it stands, or a table in it, is wider than there is room."""
+        page, table = self.page.evaluate(STICKS_OUT)
+        return [f"{what} by {by} at {width}" for what, by in (("page too wide", page), ("table", table)) if by > 0]
 
 
 @pytest.fixture(scope="session")

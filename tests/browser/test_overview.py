@@ -38,6 +38,7 @@ def test_a_click_on_a_point_opens_its_sends_and_a_chart_can_be_kept_as_a_picture
     window.open("/overview")
     plot = page.locator("#plot-duplicate_claim_rate")
     expect(plot.locator(".main-svg").first).to_be_visible()
+    assert window.axe() == []
     with page.expect_download() as download:
         page.get_by_role("button", name="Stale claims as PNG").click()
     download.value.save_as(tmp_path / "stale.png")

@@ -94,7 +94,9 @@ def test_intended_leaves_out_what_was_stopped_and_the_table_tells_the_gap() -> N
     chart = intended_against_accepted(BUSY)
     assert (values(chart, 0), values(chart, 1)) == ([9, 0, 1], [7, 0, 1])
     assert chart.rows[-1] == ["30 Nov 12:00", "9", "7", "2"]
-    assert {note["text"] for note in chart.figure["layout"]["annotations"]} == {"intended", "accepted"}
+    assert [(key.name, key.colour, key.drawn) for key in chart.keys] == [
+        ("intended", "var(--ink-soft)", "dot"), ("accepted", "var(--accepted)", "solid"),
+    ]  # fmt: skip
 
 
 def test_unknown_shows_how_many_became_so_where_nobody_measured_how_many_are() -> None:
@@ -115,6 +117,7 @@ def test_the_band_of_the_usual_is_drawn_behind_the_rate_where_it_is_known() -> N
     board = series(*points, bands=[Band(0.0, 0.1, 0.2), Band(0.05, 0.1, 0.25), None, Band(0.0, 0.1, 0.2)])
     chart = duplicate_claim_rate(board)
     first, second, line = chart.figure["data"]
+    assert [(key.name, key.drawn) for key in chart.keys] == [("usual", "block"), ("later deliveries", "solid")]
     assert (first["y"], second["y"], line["y"]) == ([20.0, 25.0, 5.0, 0.0], [20.0, 0.0], [10.0] * 4)
     assert [row[-1] for row in chart.rows] == ["0.0 – 20.0", "–", "5.0 – 25.0", "0.0 – 20.0"]
 
@@ -140,6 +143,7 @@ def test_latency_has_a_line_for_each_of_the_busiest_accounts_by_its_name() -> No
     chart = provider_latency(series(point(0), point(1), accounts={busy: "<b>main"}, attempts=timed))
     assert len(chart.figure["data"]) == 4
     assert chart.figure["data"][0]["name"] == "&lt;b&gt;main", "Plotly reads some HTML in names"
+    assert chart.keys[0].name == "<b>main", "the page escapes by itself"
     assert values(chart) == [1.0, None]
     assert overall(timed) == {NOON: {6: 19, 7: 1}, NOON + MINUTE: {3: 5}}
 

@@ -244,7 +244,7 @@ def test_all_that_fit_are_decided_together_after_their_count_was_restated(house:
     assert "The operator" in browser.get("/held").text
     carry_out(house)
     page = browser.get(where).text
-    assert "Cancel: 3 of 3 held sends decided" in page
+    assert "Cancel 3 held sends: 3 decided" in page
     assert all(f"/sends/{send}" in page for send in sends)
     assert "the sale is over" in browser.get(f"/sends/{sends[0]}").text
     assert house.rows("select send_id from sendonce.work") == [(other,)]
@@ -262,7 +262,7 @@ def test_picked_ones_are_decided_and_what_changed_meanwhile_is_listed(house: Hou
     browser.post(where, act="propose", reason="seen at the provider")
     carry_out(house)
     page = browser.get(where).text
-    assert "0 of 1 held send decided, 1 left as it was" in page
+    assert "Count 1 held send as accepted: 0 decided, 1 left as it was" in page
     assert "somebody decided already" in page
     assert house.rows("select send_id from sendonce.work") == [(other,)]
 

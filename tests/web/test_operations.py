@@ -63,9 +63,9 @@ def test_a_provider_shows_its_breaker_and_what_its_attempts_met_lately(house: Ho
     house.commit()
     page = house.browser("operator").get("/operations/accounts").text
     assert "out of reach" in page
-    assert "<strong>1</strong> rejected" in page
+    assert "<strong>1</strong> not taken" in page
     assert "The from address is not verified" in page
-    assert "<strong>1</strong> ambiguous: read timeout" in page
+    assert "<strong>1</strong> perhaps taken: read timeout" in page
 
 
 def test_the_page_of_an_account_tells_its_check_and_the_address_to_paste_and_asks_for_another(house: House) -> None:

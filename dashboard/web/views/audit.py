@@ -36,17 +36,15 @@ COLUMNS = ("id", "at", "who", "action", "subject", "reason", "detail")
 @needs(Role.ADMIN)
 def log() -> Response:
     """A page of the log, newest first."""
-    filters = read_filters()
+    filters, before = read_filters(), args.number("before")
     with database().transaction(durable=False) as connection:
-        entries = list_entries(
-            connection, here().workspace_id, filters=filters, before=args.number("before"), limit=ROWS
-        )
+        entries = list_entries(connection, here().workspace_id, filters=filters, before=before, limit=ROWS)
         views = list_views(connection, here().workspace_id, Listed.AUDIT)
     chosen = _chosen()
     older = url_for("audit.log", before=entries[-1].id, **chosen) if len(entries) == ROWS else None
     return show(
         "audit", fragment="audit_rows", entries=entries, chosen=chosen, actions=sorted(Action), more=older,
-        action=filters.action, views=views,
+        action=filters.action, views=views, first=before is None,
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@
     const image = new Image();
     image.src = await Plotly.toImage(element, { format: "svg", width, height });
     await image.decode();
-    const style = getComputedStyle(document.body);
+    const style = getComputedStyle(document.documentElement);
     const head = 56;
     const canvas = Object.assign(document.createElement("canvas"), { width: width * 2, height: (height + head) * 2 });
     const pen = canvas.getContext("2d");

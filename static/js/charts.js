@@ -26,7 +26,7 @@
   // Nothing but zeros looks like a chart that did not load.
   function noteNothing({ data, layout }) {
     if (data.some((trace) => trace.meta !== "band" && trace.y.some((y) => y))) return;
-    const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false };
+    const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false, bgcolor: "var(--ground)" };
     layout.annotations = [...(layout.annotations ?? []).filter((one) => one.yref === "paper"), { ...note, font: { color: "var(--ink-faint)" } }];
   }
 

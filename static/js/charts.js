@@ -26,7 +26,7 @@
   // Nothing but zeros looks like a chart that did not load.
   function noteNothing({ data, layout }) {
     if (data.some((trace) => trace.meta !== "band" && trace.y.some((y) => y))) return;
-    const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false };
+    const note = { text: "none in this range", x: 0.5, y: 0.5, xref: "paper", yref: "paper", showarrow: false, bgcolor: "var(--ground)" };
     layout.annotations = [...(layout.annotations ?? []).filter((one) => one.yref === "paper"), { ...note, font: { color: "var(--ink-faint)" } }];
   }
 
@@ -65,7 +65,7 @@
     const image = new Image();
     image.src = await Plotly.toImage(element, { format: "svg", width, height });
     await image.decode();
-    const style = getComputedStyle(document.body);
+    const style = getComputedStyle(document.documentElement);
     const head = 56;
     const canvas = Object.assign(document.createElement("canvas"), { width: width * 2, height: (height + head) * 2 });
     const pen = canvas.getContext("2d");

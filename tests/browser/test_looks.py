@@ -61,7 +61,7 @@ def pages(house: House) -> list[str]:
         "/", "/sends", "/sends?state=cancelled&verdict=mismatch", "/sends?state=failed",
         "/held", "/held?mailstream=receipts", f"/held/{sends[0]}",
         "/held/proposals", *(f"/held/proposals/{id}" for id in ids),
-        "/overview", f"/overview?range=7d&mailstream={LONG}s&account={LONG}a",
+        f"/overview?mailstream={LONG}s&account={LONG}a",
         "/operations", "/operations/accounts", "/operations/accounts/main/check",
         "/operations/dead-letters", "/operations/suspects",
         "/alerts", "/alerts/rule", "/alerts/rule?name=outbox-stuck", "/alerts/channel",

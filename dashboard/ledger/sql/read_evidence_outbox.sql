@@ -1,4 +1,5 @@
--- Requests that wait in the outbox and may be meant by a text: by key or the start of one, trigger, recipient or address.
+-- Requests that wait in the outbox and may be meant by a text: by key or the start of one, trigger, recipient or address,
+-- or for a recipient of the sends that are named.
 -- An address with other than ASCII characters is left to whoever reads this to compare. So many rows are looked at, the
 -- oldest first; the last row, whose id is null, tells whether there are more.
 with waiting as (
@@ -13,7 +14,10 @@ with waiting as (
 (select w.id, w.send_id, w.asked_at, w.source, w.mailstream, w.key, w.trigger_type, w.trigger_id, w.address, false as more
    from waiting w
   where w.key = %(text)s::text or w.trigger_id = %(text)s::text or w.send_id = any(%(named)s::uuid[])
-     or w.recipient_id = %(text)s::text or w.recipient_id = any(%(recipients)s::text[])
+     or w.recipient_id = %(text)s::text
+     or w.recipient_id in (select s.recipient_id from sendonce.sends s
+                            where s.id = any(%(named)s::uuid[]) and s.workspace_id = %(workspace_id)s::uuid
+                              and s.stripped_at is null)
      or length(%(text)s::text) >= %(shortest)s::int
         and (starts_with(w.key, %(text)s::text) or strpos(w.key, ':' || %(text)s::text) > 0)
      or %(address)s::text is not null

@@ -65,7 +65,7 @@ def cancel_too_late(case: Case) -> Answer | None:
             sentence=f"{_who(cancel)} cancelled it {at(cancel.at, case.now)}{quoted(cancel.reason)}, too late: "
             f"{account_name(trace)} took it{before}",
             next="Apologise: a call that is running cannot be called back.",
-            would_tell="",
+            would_tell="" if call and call.started_at <= cancel.at else "Which of its calls was taken.",
             proof=[*proof_of(trace, [f"audit {cancel.id}"]), *taken_proof(trace)],
             about=trace.send.id,
             times=when(when=taken_at(trace), second=cancel.at),
@@ -115,7 +115,7 @@ def before_opt_out(case: Case) -> Answer | None:
                 finding=Finding.BEFORE_OPT_OUT,
                 sureness=Sureness.PROVED,
                 sentence=f"It was handed over {at(call.started_at, case.now)}, before "
-                f"{_opt_out(rule, capital=False)} {at(rule.said_at, case.now)}",
+                f"the newest word on record: {_opt_out(rule, capital=False)} {at(rule.said_at, case.now)}",
                 next="Nothing of the kind follows any more.",
                 proof=[*taken_proof(trace), _rule(trace, rule)],
                 about=trace.send.id,

@@ -172,7 +172,8 @@ REPLIES: dict[Finding, str] = {
     Finding.CANCEL_TOO_LATE:
         "We are sorry: this email was withdrawn, but it had left already[ on {when}]. Please ignore it.",
     Finding.BEFORE_OPT_OUT:
-        "This email left us[ on {when},] before you asked us to stop. You will not get any more of this kind.",
+        "This email left us[ on {when}]; our records show your wish to stop after that[, on {second}]. You will not get"
+        " any more of this kind.",
     Finding.OPT_OUT_HEARD_LATE:
         "We are sorry: your wish to stop reached us only after this email had left[ on {when}]. You will not get "
         "any more of this kind.",

@@ -278,7 +278,9 @@ def _waiting(
         binary=True,
     ).fetchall()  # fmt: skip
     meant = [row for row in rows[:-1] if _meant(row, address) and _in_time(row["asked_at"], question.around)]
-    return [_request(row) for row in meant], rows[-1]["more"]
+    whole = [row for row in meant if row["whole"]]
+    exact = whole or any(hit.reading != Reading.KEY_PREFIX for hit in hits)
+    return [_request(row) for row in (whole if exact else meant)], rows[-1]["more"]
 
 
 def _in_time(time: datetime, around: tuple[datetime, datetime] | None) -> bool:

@@ -272,6 +272,25 @@ def never_because_no_relay_runs(desk: Desk) -> Iterator[Played]:
     desk.go()
 
 
+@found(Finding.DELIVERED, PROVED, "attempt 1", "event")
+def never_while_an_order_whose_number_goes_on_waits(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    send = desk.ask(ada, trigger=f"order:{ada.id}:7")
+    desk.go()
+    desk.ask(desk.person(), key=f"receipt:order:{ada.id}:77", trigger="another")
+    yield Played(f"order:{ada.id}:7", [send])
+    desk.go()
+
+
+@found(Finding.IN_OUTBOX, PROVED, "outbox")
+def never_because_it_waits_behind_an_order_whose_number_goes_on(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    desk.ask(desk.person(), key=f"receipt:order:{ada.id}:77", trigger="another")
+    desk.ask(ada, key=f"receipt:order:{ada.id}:7:v3", trigger="its own")
+    yield Played(f"order:{ada.id}:7", words="asked for by order.paid its own")
+    desk.go()
+
+
 @found(Finding.UNREADABLE_REQUEST, PROVED, "dead letter")
 def never_because_the_request_was_damaged(desk: Desk) -> Iterator[Played]:
     order = nobody()
@@ -844,7 +863,7 @@ def unwanted_by_somebody_who_opted_out_afterwards(desk: Desk) -> Iterator[Played
     ada = desk.person("complain")
     send = desk.ask(ada, stream=desk.stream("lifecycle"))
     desk.go()
-    yield Played(ada.id, [send], words="before the recipient reported an email as spam")
+    yield Played(ada.id, [send], words="before the newest word on record: the recipient reported an email as spam")
 
 
 @found(Finding.OPT_OUT_HEARD_LATE, PROVED, "attempt 1", "suppression")

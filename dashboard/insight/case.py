@@ -162,17 +162,16 @@ class Case:
 
     @cached_property
     def meant(self) -> list[Trace]:
-        """The sends that are meant, the nearest to the time first: what is named, and what brought the same person the
-        same under another key. One that ended without a copy is not meant where another of its content stands for it.
+        """The sends that are meant, the nearest to the time first: what is named. For one that ended without a copy
+        those stand that brought the same person the same under another key, or still may.
         """
-        named = self.evidence.named
-        meant = [*named, *(near for near in self.evidence.beside if any(self._alike(near, one) for one in named))]
-        over = [trace for trace in meant if trace.work is None and not most_copies(trace)]
-        return [
-            trace
-            for trace in meant
-            if trace not in over or not any(other not in over and self._alike(trace, other) for other in meant)
+        living = [trace for trace in self.evidence.traces if trace.work is not None or most_copies(trace)]
+        over = [trace for trace in self.evidence.named if trace not in living]
+        replaced = [trace for trace in over if any(self._alike(trace, other) for other in living)]
+        instead = [
+            near for near in self.evidence.beside if near in living and any(self._alike(near, t) for t in replaced)
         ]
+        return [*(trace for trace in self.evidence.named if trace not in replaced), *instead]
 
     def _alike(self, one: Trace, other: Trace) -> bool:
         return same_content(one, other) and self.evidence.same_person(one, other)

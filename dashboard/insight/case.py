@@ -153,16 +153,32 @@ class Case:
 
     def with_cause(self, *causes: Cause) -> list[Trace]:
         """The sends that are meant of which one of these is told, the nearest to the time first."""
-        return [trace for trace in self.evidence.named if self.verdicts[trace.send.id].cause in causes]
+        return [trace for trace in self.meant if self.verdicts[trace.send.id].cause in causes]
 
     @cached_property
     def taken(self) -> list[Trace]:
         """The sends that are meant and that a provider is proved to have taken, the nearest to the time first."""
-        return [trace for trace in self.evidence.named if least_copies(trace)]
+        return [trace for trace in self.meant if least_copies(trace)]
+
+    @cached_property
+    def meant(self) -> list[Trace]:
+        """The sends that are meant, the nearest to the time first: what is named. For one that ended without a copy
+        those stand that brought the same person the same under another key, or still may.
+        """
+        living = [trace for trace in self.evidence.traces if trace.work is not None or most_copies(trace)]
+        over = [trace for trace in self.evidence.named if trace not in living]
+        replaced = [trace for trace in over if any(self._alike(trace, other) for other in living)]
+        instead = [
+            near for near in self.evidence.beside if near in living and any(self._alike(near, t) for t in replaced)
+        ]
+        return [*(trace for trace in self.evidence.named if trace not in replaced), *instead]
+
+    def _alike(self, one: Trace, other: Trace) -> bool:
+        return same_content(one, other) and self.evidence.same_person(one, other)
 
     def pairs(self) -> Iterator[tuple[Trace, Trace]]:
         """Each two sends to one person, of which one at least is meant; the nearest pairs first."""
-        meant = {trace.send.id for trace in self.evidence.named}
+        meant = {trace.send.id for trace in self.meant}
         for one, other in combinations(self.evidence.traces, 2):
             if (one.send.id in meant or other.send.id in meant) and self.evidence.same_person(one, other):
                 first, second = sorted((one, other), key=lambda trace: (trace.send.asked_at, trace.send.id))

@@ -25,7 +25,7 @@ from dashboard.insight.case import (
     uncapitalised,
     when,
 )
-from dashboard.insight.judging import Sureness, account_name, events_of, last_move
+from dashboard.insight.judging import Cause, Sureness, account_name, events_of, last_move
 from dashboard.insight.wording import at, because, number, quoted, reference, span, upper_first
 from dashboard.ledger.trace import HistoricMove, Trace
 from dashboard.lifecycle import AttemptStatus, EventType, Reason
@@ -142,7 +142,8 @@ def lost(trace: Trace, what: For) -> timedelta:
 
 def still_on_its_way(case: Case) -> Answer | None:
     """It has not come, as far as is known: what its page says of it."""
-    trace = next((trace for trace in case.evidence.named if not least_copies(trace)), None)
+    planned = case.with_cause(Cause.SCHEDULED) if case.taken else []  # nobody calls that late
+    trace = next((trace for trace in case.meant if not least_copies(trace) and trace not in planned), None)
     if trace is None or (case.taken and not _nearer(case, trace)):
         return None
     verdict = case.verdicts[trace.send.id]
@@ -160,7 +161,7 @@ def still_on_its_way(case: Case) -> Answer | None:
 
 def _nearer(case: Case, trace: Trace) -> bool:
     """Whether it is open, or nearer to the time than all that were taken."""
-    return trace.work is not None or case.evidence.named.index(trace) < case.evidence.named.index(case.taken[0])
+    return trace.work is not None or case.meant.index(trace) < case.meant.index(case.taken[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from uuid import UUID
 
 from dashboard.insight.case import (
     Answer,
     Case,
     Finding,
+    Proof,
     beside,
     owner_of,
     proof_of,
@@ -25,7 +27,8 @@ from dashboard.insight.case import (
 from dashboard.insight.causes import CAUSES, contradiction
 from dashboard.insight.judging import Cause, Sureness
 from dashboard.insight.wording import at, reference, since
-from dashboard.ledger.search import Reading
+from dashboard.ledger.evidence import MARGIN
+from dashboard.ledger.search import Reading, names_number
 from dashboard.ledger.trace import Trace
 from dashboard.lifecycle import Verdict as Met
 
@@ -50,16 +53,16 @@ def in_outbox(case: Case) -> Answer | None:
 
 def unreadable_request(case: Case) -> Answer | None:
     """Asked for in a way that nobody can read: a dead letter."""
-    if not case.evidence.unreadable or (case.evidence.named and not case.evidence.by_person):
+    if not case.evidence.unreadable or (case.meant and not case.evidence.by_person):
         return None
     letter = case.evidence.unreadable[0]
     return Answer(
         finding=Finding.UNREADABLE_REQUEST,
-        sureness=Sureness.PROVED if not case.evidence.named else Sureness.LIKELY,
+        sureness=Sureness.PROVED if not case.meant else Sureness.LIKELY,
         sentence=f"It was asked for {at(letter.at, case.now)} by a request that could not be taken: "
         f"{short(letter.reason)}",
         next="Tell whoever owns the trigger: the request has to be corrected and made again.",
-        would_tell="" if not case.evidence.named else "Which email the customer waits for.",
+        would_tell="" if not case.meant else "Which email the customer waits for.",
         proof=[beside(letter)],
         times=when(when=letter.at),
     )
@@ -67,7 +70,7 @@ def unreadable_request(case: Case) -> Answer | None:
 
 def other_content_refused(case: Case) -> Answer | None:
     """The key was used before for other content: the later request was refused, and only the first went."""
-    for trace in case.evidence.named:
+    for trace in case.meant:
         refused = [one for one in trace.duplicates if one.verdict == Met.MISMATCH]
         asked = [one for one in refused if one.trigger_id == case.evidence.question.who.strip()]
         if Reading.TRIGGER_ID in case.evidence.readings and trace.send.trigger_id != case.evidence.question.who.strip():
@@ -76,7 +79,7 @@ def other_content_refused(case: Case) -> Answer | None:
             continue
         last, first = refused[-1], case.verdicts[trace.send.id]
         sureness = first.sureness if asked else max(first.sureness, Sureness.LIKELY, key=list(Sureness).index)
-        other = next((n for n in case.evidence.named if n is not trace and same_content(n, trace)), None)
+        other = next((n for n in case.meant if n is not trace and same_content(n, trace)), None)
         return Answer(
             finding=Finding.OTHER_CONTENT_REFUSED,
             sureness=sureness,
@@ -102,8 +105,9 @@ def never_triggered(case: Case) -> Answer | None:
         return None
     around = evidence.question.around
     then = f" between {at(around[0], case.now)} and {at(around[1], case.now)}" if around else ""
+    may_be_theirs = _is_uuid(evidence.question.who)  # a provider's id is known once an answer or an event names it
     unfinished = evidence.unfinished and (evidence.unfinished_since is None or evidence.unfinished_since <= case.end)
-    sureness = Sureness.LIKELY if unfinished or evidence.cut or evidence.sealed else Sureness.PROVED
+    sureness = Sureness.LIKELY if unfinished or evidence.cut or evidence.sealed or may_be_theirs else Sureness.PROVED
     open_since = evidence.unfinished_since
     pending = f"; a transaction that may hold it is open{' ' + since(open_since, case.now) if open_since else ''}"
     spelling = "Something like it is known, see below: check" if evidence.close else "Check"
@@ -113,14 +117,16 @@ def never_triggered(case: Case) -> Answer | None:
         sentence=f"No email was asked for under that{then}: its trigger never ran, or ran in a transaction that was "
         f"rolled back, which looks the same from here{pending if unfinished else ''}",
         next=f"{spelling} the spelling first. Then ask whoever owns the trigger why it did not ask for this email.",
-        would_tell=_what_would_tell(case, unfinished=unfinished),
+        would_tell="" if sureness is Sureness.PROVED else _what_would_tell(case, unfinished=unfinished),
     )
 
 
 def _could_be_known(case: Case) -> bool:
     """Whether a request under this name, at this time, would be seen here."""
     evidence = case.evidence
-    named_otherwise = "<" in evidence.question.who  # a Message-ID names a message, never a request
+    who = evidence.question.who.strip()
+    # A Message-ID names a message; several words are somebody's name or a subject. Neither names a request.
+    named_otherwise = "<" in who or (len(who.split()) > 1 and not names_number(who))
     begin = evidence.question.around[0] if evidence.question.around else None
     return not named_otherwise and (begin is None or begin >= evidence.known_since)
 
@@ -130,7 +136,16 @@ def _what_would_tell(case: Case, *, unfinished: bool) -> str:
         return "The end of that transaction: if it is committed, the request appears here."
     if case.evidence.cut:
         return "A narrower time, or the order's id: there is more than was looked at."
-    return "Some requests around then could not be decrypted." if case.evidence.sealed else ""
+    if case.evidence.sealed:
+        return "Some requests around then could not be decrypted."
+    return "Whether this is an id of yours: a provider's id is known here only once the provider has named it."
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return bool(UUID(text.strip()))
+    except ValueError:
+        return False
 
 
 # ── what became of a send ────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +180,21 @@ _TOLD = {one.__name__: one.__doc__ for one in (*CAUSES, contradiction)}
 
 def _told(case: Case, trace: Trace) -> Answer:
     verdict = case.verdicts[trace.send.id]
-    others = len(case.evidence.named) - 1
+    others = len(case.meant) - 1
+    again = _asked_again(case, trace)
+    if again is not None:
+        time, row = again
+        return Answer(
+            finding=Finding(verdict.cause.value),
+            sureness=verdict.sureness,
+            sentence=f"What was asked for {at(time, case.now)} made no email of its own, because its key had been used "
+            f"before: {uncapitalised(verdict.sentence)}",
+            next=f"Ask {owner_of(trace)} whether this was to be a new email: then its key has to differ.",
+            would_tell="" if verdict.sureness is Sureness.PROVED else verdict.next,
+            proof=[row, *proof_of(trace, verdict.proof)],
+            about=trace.send.id,
+            times=when(when=_time(trace), until=_until(trace)),
+        )
     more = f" ({others} other {'send is' if others == 1 else 'sends are'} with the evidence)" if others else ""
     return Answer(
         finding=Finding(verdict.cause.value),
@@ -179,6 +208,21 @@ def _told(case: Case, trace: Trace) -> Answer:
         about=trace.send.id,
         times=when(when=_time(trace), until=_until(trace)),
     )
+
+
+def _asked_again(case: Case, trace: Trace) -> tuple[datetime, Proof] | None:
+    """Where a send of long before is meant because it was asked for again in the time that is named: when, and the row
+    that says so."""
+    around = case.evidence.question.around
+    if around is None or trace.send.recorded_at >= around[0] - MARGIN:
+        return None
+    for request in case.evidence.waiting:
+        if request.send_id == trace.send.id:
+            return request.asked_at, beside(request)
+    for duplicate in reversed(trace.duplicates):
+        if around[0] - MARGIN <= duplicate.at <= around[1] + MARGIN:
+            return duplicate.at, Proof(trace.send.id, reference(duplicate))
+    return None
 
 
 def _time(trace: Trace) -> datetime:

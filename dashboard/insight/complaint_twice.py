@@ -39,7 +39,7 @@ HEADERS = "The full headers of both copies: their Message-IDs tell whether these
 
 def accepted_more_than_once(case: Case) -> Answer | None:
     """One send that the provider took more than once: which attempt was the further one, and who allowed it."""
-    trace = next((trace for trace in case.evidence.named if least_copies(trace) > 1), None)
+    trace = next((trace for trace in case.meant if least_copies(trace) > 1), None)
     if trace is None:
         return None
     verdict = case.verdicts[trace.send.id]
@@ -71,16 +71,12 @@ def same_content_two_keys(case: Case) -> Answer | None:
         if same_trigger(one, other)
         else f"{trigger_of(one)} and {trigger_of(other)} each asked for it, under keys of their own"
     )
-    return Answer(
-        finding=Finding.SAME_CONTENT_TWO_KEYS,
-        sureness=Sureness.PROVED,
-        sentence=f"Two sends with the same content were accepted, {taken_words(one, case.now)} and "
+    return _two(
+        pair, Finding.SAME_CONTENT_TWO_KEYS,
+        f"Two sends with the same content were accepted, {taken_words(one, case.now)} and "
         f"{taken_words(other, case.now)}: {which}",
-        next=f"Ask {owner_of(one)} to let both make the same key: then the second is refused as a duplicate.",
-        proof=[*taken_proof(one), *taken_proof(other)],
-        about=other.send.id,
-        times=when(first=taken_at(one), second=taken_at(other), when=taken_at(one)),
-    )
+        f"Ask {owner_of(one)} to let both make the same key: then the second is refused as a duplicate.",
+    )  # fmt: skip
 
 
 def same_content_two_streams(case: Case) -> Answer | None:
@@ -95,12 +91,23 @@ def same_content_two_streams(case: Case) -> Answer | None:
         where = (
             f", of the workspaces {names.get(one.send.workspace_id, '')} and {names.get(other.send.workspace_id, '')}"
         )
-    return Answer(
-        finding=Finding.SAME_CONTENT_TWO_STREAMS,
-        sureness=Sureness.PROVED,
-        sentence=f"Two mailstreams{where} sent the same content: {stream_of(one)} {taken_words(one, case.now)} and "
+    return _two(
+        pair, Finding.SAME_CONTENT_TWO_STREAMS,
+        f"Two mailstreams{where} sent the same content: {stream_of(one)} {taken_words(one, case.now)} and "
         f"{stream_of(other)} {taken_words(other, case.now)}",
-        next=f"Ask {owner_of(one)} and {owner_of(other)} which of the two is to stay.",
+        f"Ask {owner_of(one)} and {owner_of(other)} which of the two is to stay.",
+    )  # fmt: skip
+
+
+def _two(pair: tuple[Trace, Trace], finding: Finding, sentence: str, next: str, *, would_tell: str = "") -> Answer:
+    """Two sends, each of which a provider took."""
+    one, other = pair
+    return Answer(
+        finding=finding,
+        sureness=Sureness.LIKELY if would_tell else Sureness.PROVED,
+        sentence=sentence,
+        next=next,
+        would_tell=would_tell,
         proof=[*taken_proof(one), *taken_proof(other)],
         about=other.send.id,
         times=when(first=taken_at(one), second=taken_at(other), when=taken_at(one)),
@@ -117,7 +124,7 @@ def _same_content(case: Case, *, one_stream: bool) -> tuple[Trace, Trace] | None
 
 def may_be_two(case: Case) -> Answer | None:
     """A call without an answer may have made a second copy: of the same send, or of another one of the same content."""
-    trace = next((trace for trace in case.evidence.named if most_copies(trace) > 1), None)
+    trace = next((trace for trace in case.meant if most_copies(trace) > 1), None)
     if trace is not None:
         doubts = unanswered(trace) or trace.attempts
         unanswered_calls = number(len(doubts), "other call")
@@ -155,19 +162,21 @@ def may_be_two(case: Case) -> Answer | None:
 
 
 def one_message_copied(case: Case) -> Answer | None:
-    """Both copies have one Message-ID: one message, copied where it was delivered.
+    """Both copies have one Message-ID: one message, copied after it had left.
 
     A message that may have been submitted twice carries one Message-ID both times where it goes by SMTP.
     """
     ids = case.message_ids
-    if len(ids) < 2 or len(set(ids)) > 1 or any(most_copies(trace) > 1 for trace in case.evidence.named):
+    if len(ids) < 2 or len(set(ids)) > 1 or any(most_copies(trace) > 1 for trace in case.meant):
         return None
-    trace = next((trace for trace in case.evidence.named if _carries(trace, ids[0])), None)
+    if delivered_twice(case):
+        return None  # it has one Message-ID both times
+    trace = next((trace for trace in case.meant if _carries(trace, ids[0])), None)
     known = trace or next(iter(case.taken), None)
     return Answer(
         finding=Finding.ONE_MESSAGE_COPIED,
         sureness=Sureness.PROVED,
-        sentence="Both copies carry the same Message-ID, so it is one message that was copied after it was delivered",
+        sentence="Both copies carry the same Message-ID, so it is one message, copied after it had left from here",
         next="Nothing to mend here. Suggest to look at forwarding, aliases and mailbox rules.",
         proof=taken_proof(known) if known else [],
         about=known.send.id if known else None,
@@ -182,6 +191,8 @@ def _carries(trace: Trace, message_id: str) -> bool:
 
 def delivered_twice(case: Case) -> Answer | None:
     """Accepted once, but the provider tells of two deliveries of that one message."""
+    if len(set(case.message_ids)) > 1:
+        return None  # these are two messages
     for trace in case.taken:
         told = events_of(trace, EventType.DELIVERED)
         for one, other in pairwise(told):
@@ -220,23 +231,22 @@ def beside_sendonce(case: Case) -> Answer | None:
     )
 
 
+COPIES = "Whether the customer's two copies say the same."
+
+
 def two_revisions(case: Case) -> Answer | None:
     """One trigger asked for two emails of one mailstream whose content differs."""
     pair = _of_one_stream(case, same=True)
     if pair is None:
         return None
     one, other = pair
-    return Answer(
-        finding=Finding.TWO_REVISIONS,
-        sureness=Sureness.LIKELY,
-        sentence=f"Two different emails of {stream_of(one)} were accepted for {trigger_of(one)}, "
+    return _two(
+        pair, Finding.TWO_REVISIONS,
+        f"Two different emails of {stream_of(one)} were accepted for {trigger_of(one)}, "
         f"{taken_words(one, case.now)} and {taken_words(other, case.now)}: the second says something else",
-        next=f"{owner_of(one)} can tell whether the second version was meant to follow the first.",
-        would_tell="Whether the customer's two copies say the same.",
-        proof=[*taken_proof(one), *taken_proof(other)],
-        about=other.send.id,
-        times=when(first=taken_at(one), second=taken_at(other), when=taken_at(one)),
-    )
+        f"{owner_of(one)} can tell whether the second version was meant to follow the first.",
+        would_tell=COPIES,
+    )  # fmt: skip
 
 
 def two_occurrences(case: Case) -> Answer | None:
@@ -245,17 +255,13 @@ def two_occurrences(case: Case) -> Answer | None:
     if pair is None:
         return None
     one, other = pair
-    return Answer(
-        finding=Finding.TWO_OCCURRENCES,
-        sureness=Sureness.LIKELY,
-        sentence=f"Two emails of {stream_of(one)} were accepted, each for something of its own: {trigger_of(one)} "
+    return _two(
+        pair, Finding.TWO_OCCURRENCES,
+        f"Two emails of {stream_of(one)} were accepted, each for something of its own: {trigger_of(one)} "
         f"{taken_words(one, case.now)} and {trigger_of(other)} {taken_words(other, case.now)}",
-        next="Nothing to mend, if both things happened.",
-        would_tell="Whether the customer's two copies say the same.",
-        proof=[*taken_proof(one), *taken_proof(other)],
-        about=other.send.id,
-        times=when(first=taken_at(one), second=taken_at(other), when=taken_at(one)),
-    )
+        "Nothing to mend, if both things happened.",
+        would_tell=COPIES,
+    )  # fmt: skip
 
 
 def _of_one_stream(case: Case, *, same: bool) -> tuple[Trace, Trace] | None:
@@ -264,6 +270,25 @@ def _of_one_stream(case: Case, *, same: bool) -> tuple[Trace, Trace] | None:
         if alike and same_trigger(one, other) == same and least_copies(one) and least_copies(other):
             return one, other
     return None
+
+
+def another_message(case: Case) -> Answer | None:
+    """The copies carry different Message-IDs, and from here there is one at most: the other came another way."""
+    if len(set(case.message_ids)) < 2 or not case.taken:
+        return None
+    trace = case.taken[0]
+    return Answer(
+        finding=Finding.BESIDE_SENDONCE,
+        sureness=Sureness.LIKELY,
+        sentence=f"One copy was accepted from here {taken_words(trace, case.now)}; the copies carry different "
+        "Message-IDs, so the other one is a message of its own, and nothing that was looked at here sent it",
+        next="Look up each Message-ID in the search box. One that nothing here goes by came another way: find out what "
+        "else sends this mail.",
+        would_tell="What that other message was: its headers name the server that it came from.",
+        proof=taken_proof(trace),
+        about=trace.send.id,
+        times=when(first=taken_at(trace), when=taken_at(trace)),
+    )
 
 
 def one_copy(case: Case) -> Answer | None:
@@ -294,7 +319,7 @@ def one_copy(case: Case) -> Answer | None:
 
 def one_at_most(case: Case) -> Answer | None:
     """Nothing proves that a copy left; if one did, it is one."""
-    trace = next((trace for trace in case.evidence.named if most_copies(trace)), None)
+    trace = next((trace for trace in case.meant if most_copies(trace)), None)
     if trace is None:
         return None
     return Answer(
@@ -311,9 +336,9 @@ def one_at_most(case: Case) -> Answer | None:
 
 def no_copy(case: Case) -> Answer | None:
     """No provider took any copy: what the customer has came from somewhere else."""
-    if not case.evidence.named:
+    if not case.meant:
         return None
-    trace = case.evidence.named[0]
+    trace = case.meant[0]
     return Answer(
         finding=Finding.NO_COPY,
         sureness=case.sure(),

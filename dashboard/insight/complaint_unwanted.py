@@ -36,7 +36,7 @@ BULK = (MailClass.LIFECYCLE, MailClass.SCHEDULED, MailClass.CAMPAIGN)
 
 def taken_though_stopped(case: Case) -> Answer | None:
     """Suppressed or cancelled, but a call without an answer had been taken."""
-    trace = next((trace for trace in case.evidence.named if trace.send.taken_at is not None), None)
+    trace = next((trace for trace in case.meant if trace.send.taken_at is not None), None)
     if trace is None:
         return None
     verdict = case.verdicts[trace.send.id]
@@ -65,7 +65,7 @@ def cancel_too_late(case: Case) -> Answer | None:
             sentence=f"{_who(cancel)} cancelled it {at(cancel.at, case.now)}{quoted(cancel.reason)}, too late: "
             f"{account_name(trace)} took it{before}",
             next="Apologise: a call that is running cannot be called back.",
-            would_tell="",
+            would_tell="" if call and call.started_at <= cancel.at else "Which of its calls was taken.",
             proof=[*proof_of(trace, [f"audit {cancel.id}"]), *taken_proof(trace)],
             about=trace.send.id,
             times=when(when=taken_at(trace), second=cancel.at),
@@ -83,21 +83,27 @@ def _call(trace: Trace) -> Attempt | None:
 
 
 def opt_out_heard_late(case: Case) -> Answer | None:
-    """The person had opted out, and we learnt of it only after the call had begun."""
+    """The person had opted out, and that was on record too late to stop the call."""
     for trace, rule in _rules(case, suppressed=True):
         call = _call(trace)
-        if call and rule.said_at <= call.started_at < rule.stored_at and _reaches(rule, trace):
+        if call and rule.said_at <= call.started_at and _reaches(rule, trace):
             return Answer(
                 finding=Finding.OPT_OUT_HEARD_LATE,
                 sureness=Sureness.PROVED,
-                sentence=f"{_opt_out(rule)} {at(rule.said_at, case.now)}, but we heard of it only "
-                f"{at(rule.stored_at, case.now)}, after it had been handed over {at(call.started_at, case.now)}",
+                sentence=f"{_opt_out(rule)} {at(rule.said_at, case.now)}, but {_too_late(rule, call, case)}",
                 next="Apologise: nothing of the kind follows any more.",
                 proof=[_rule(trace, rule), *taken_proof(trace)],
                 about=trace.send.id,
                 times=when(when=taken_at(trace), second=rule.said_at),
             )
     return None
+
+
+def _too_late(rule: SuppressionRule, call: Attempt, case: Case) -> str:
+    heard, left = at(rule.stored_at, case.now), at(call.started_at, case.now)
+    if rule.stored_at > call.started_at:
+        return f"we heard of it only {heard}, after it had been handed over {left}"
+    return f"we heard of it only {heard}, and it was handed over all the same {left}"
 
 
 def before_opt_out(case: Case) -> Answer | None:
@@ -109,7 +115,7 @@ def before_opt_out(case: Case) -> Answer | None:
                 finding=Finding.BEFORE_OPT_OUT,
                 sureness=Sureness.PROVED,
                 sentence=f"It was handed over {at(call.started_at, case.now)}, before "
-                f"{_opt_out(rule, capital=False)} {at(rule.said_at, case.now)}",
+                f"the newest word on record: {_opt_out(rule, capital=False)} {at(rule.said_at, case.now)}",
                 next="Nothing of the kind follows any more.",
                 proof=[*taken_proof(trace), _rule(trace, rule)],
                 about=trace.send.id,
@@ -217,7 +223,7 @@ def no_opt_out(case: Case) -> Answer | None:
 
 def may_have_left(case: Case) -> Answer | None:
     """Whether it left is not known."""
-    trace = next((trace for trace in case.evidence.named if most_copies(trace)), None)
+    trace = next((trace for trace in case.meant if most_copies(trace)), None)
     if trace is None:
         return None
     verdict = case.verdicts[trace.send.id]
@@ -235,7 +241,7 @@ def may_have_left(case: Case) -> Answer | None:
 def not_by_us(case: Case) -> Answer | None:
     """It did not leave from here: another sender, or another way around Sendonce."""
     strays = [stray for stray in case.evidence.strays if stray.event_type in PROVES_ACCEPTANCE]
-    if any(map(least_copies, case.evidence.named)):
+    if any(map(least_copies, case.meant)):
         return None
     if strays:
         stray = strays[0]
@@ -249,9 +255,9 @@ def not_by_us(case: Case) -> Answer | None:
             proof=list(map(beside, strays[:5])),
             times=when(when=stray.occurred_at),
         )
-    if not case.evidence.named:
+    if not case.meant:
         return None
-    trace = case.evidence.named[0]
+    trace = case.meant[0]
     move = next((move for move in reversed(trace.moves) if move.move in ("suppress", "cancel", "fail", "hold")), None)
     why = f", because {because(move.reason)}" if move else ""
     state = trace.state if trace.state != State.CLAIMED else "on its way"

@@ -28,6 +28,7 @@ CAUSES: dict[Complaint, tuple[Callable[[Case], Answer | None], ...]] = {
         twice.beside_sendonce,
         twice.two_revisions,
         twice.two_occurrences,
+        twice.another_message,
         twice.one_copy,
         twice.one_at_most,
         twice.no_copy,

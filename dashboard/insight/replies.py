@@ -60,14 +60,14 @@ REPLIES: dict[Finding, str] = {
         "different system of ours[ on {second}]. You can ignore the second copy; we are finding out where it came "
         "from.",
     Finding.TWO_REVISIONS:
-        "We sent you two versions of this email[, on {first} and on {second}]. The later one is the one that "
-        "counts.",
+        "Our records show two versions of this email[, sent on {first} and on {second}]. If they say different "
+        "things, the later one is the one to go by.",
     Finding.TWO_OCCURRENCES:
         "Our records show two emails of the same kind[, sent on {first} and on {second}], each about something of "
         "its own. If both are about the same thing, please write to us again and we will look into it.",
     Finding.ONE_MESSAGE_COPIED:
-        "Both copies carry the same message number, which means that we sent this email once and that it was copied"
-        " after it had been delivered. Please look whether your mailbox forwards mail, or whether two of your "
+        "Both copies carry the same message number, which means that it is one email, which was copied after it had"
+        " left us. Please look whether your mailbox forwards mail, or whether two of your "
         "addresses lead to the same mailbox.",
     Finding.ONE_COPY:
         "Our records show that this email left us once[, on {when}]. A second copy can come about when your mailbox"
@@ -133,7 +133,7 @@ REPLIES: dict[Finding, str] = {
     Finding.CONTRADICTION: "We are looking into what became of this email, and will come back to you.",
     # late
     Finding.STILL_ON_ITS_WAY:
-        "You are right: this email should have reached you by now, and it has not. " + _ON_IT,
+        "As far as we can see, this email has not reached you yet, and we are sorry. " + _ON_IT,
     Finding.ASKED_LATE:
         "We are sorry that this email reached you late: one of our systems asked for it later than it should have[,"
         " on {second}].",
@@ -172,7 +172,8 @@ REPLIES: dict[Finding, str] = {
     Finding.CANCEL_TOO_LATE:
         "We are sorry: this email was withdrawn, but it had left already[ on {when}]. Please ignore it.",
     Finding.BEFORE_OPT_OUT:
-        "This email left us[ on {when},] before you asked us to stop. You will not get any more of this kind.",
+        "This email left us[ on {when}]; our records show your wish to stop after that[, on {second}]. You will not get"
+        " any more of this kind.",
     Finding.OPT_OUT_HEARD_LATE:
         "We are sorry: your wish to stop reached us only after this email had left[ on {when}]. You will not get "
         "any more of this kind.",

@@ -167,26 +167,26 @@ class _Sends:
     by_person: bool
     named: list[Trace]
     beside: list[Trace]
-    recipients: list[str]
     lookups: dict[UUID, bytes | None]
     cut: bool
 
 
 def _sends(
-    connection: Connection, workspace_ids: list[UUID], question: Question, hits: list[Hit], lookups: list[bytes]
-) -> _Sends:
-    by_person = bool(hits) and all(hit.reading in PEOPLE for hit in hits)
+    connection: Connection, workspace_ids: list[UUID], question: Question, hits: list[Hit], lookups: list[bytes],
+    waiting: list[WaitingRequest],
+) -> _Sends:  # fmt: skip
+    by_person = _by_person(hits)
+    again = {request.send_id for request in waiting}
     since, until = question.around or (None, None)
     rows = run(
         connection,
         "read_evidence_sends",
         workspace_id=workspace_ids[0], workspace_ids=workspace_ids, lookups=lookups,
-        # One send is enough to know a person by.
-        named=[hit.send_id for hit in hits[: 1 if by_person else None]],
+        named=_known_by(hits), waiting=list(again),
         since=since, until=until, margin=MARGIN, walk=WALK, limit=SENDS,
     ).fetchall()  # fmt: skip
     traces = read_traces(connection, workspace_ids, [row[0] for row in rows])
-    of_the_time = _of_the_time(traces, workspace_ids[0], question.around)
+    of_the_time = _of_the_time(traces, workspace_ids[0], question.around, again)
     meant = of_the_time if by_person else {row[0] for row in rows if row[4]}
     return _Sends(
         by_person=by_person,
@@ -197,7 +197,6 @@ def _sends(
             # What else went to a person whom the question names is not of that time.
             if row[0] not in meant and not (by_person and row[1] == workspace_ids[0])
         ],
-        recipients=[row[2] for row in rows if row[4] and traces[row[0]].send.stripped_at is None],
         lookups={row[0]: row[3] for row in rows},
         cut=bool(rows) and rows[0][5],
     )
@@ -209,20 +208,17 @@ def _read(
 ) -> Evidence:  # fmt: skip
     who = question.who.strip()
     lookups = _lookups(vault, who)
-    sends = _sends(connection, workspace_ids, question, hits, lookups)
+    waiting, more = _waiting(connection, workspace_ids[0], question, hits, normal_address(who) if lookups else None)
+    sends = _sends(connection, workspace_ids, question, hits, lookups, waiting)
     newest = max((trace.send.recorded_at for trace in sends.named), default=None)
     since, until = question.around or (newest, newest)
     asked_since, asked_until = question.around or (None, None)
     bind = {
         "workspace_id": workspace_ids[0], "workspace_ids": workspace_ids, "since": since, "until": until,
-        "margin": MARGIN, "walk": OUTBOX, "limit": ROWS,
+        "margin": MARGIN, "limit": ROWS,
         "lookups": list({*lookups, *filter(None, sends.lookups.values())}),
-        "recipients": sends.recipients,
-        "named": [hit.send_id for hit in hits],
-        "text": who, "address": normal_address(who) if lookups else None, "shortest": SHORTEST_PREFIX,
     }  # fmt: skip
     with connection.pipeline():
-        outbox = connection.cursor(row_factory=dict_row).execute(statement("read_evidence_outbox"), bind, binary=True)
         unreadable = run(connection, "read_evidence_unreadable", **{**bind, "since": asked_since, "until": asked_until})
         strays = connection.cursor(row_factory=class_row(Stray)).execute(
             statement("read_evidence_strays"), bind, binary=True
@@ -232,7 +228,6 @@ def _read(
         )
         horizon = run(connection, "read_evidence_horizon", **bind)
         titles = run(connection, "read_evidence_workspaces", **bind)
-    requests = outbox.fetchall()
     letters = [(row, _opened(vault, row)) for row in unreadable.fetchall()]
     return Evidence(
         question=question,
@@ -244,11 +239,7 @@ def _read(
         close=close,
         named=sends.named,
         beside=sends.beside,
-        waiting=[
-            _request(row)
-            for row in requests
-            if row["id"] is not None and _meant(row, bind["address"]) and _in_time(row["asked_at"], question.around)
-        ],
+        waiting=waiting,
         unreadable=[
             UnreadableRequest(id=row[0], at=row[2], reason=row[4])
             for row, payload in letters
@@ -259,10 +250,37 @@ def _read(
         unfinished=unfinished,
         unfinished_since=unfinished_since,
         sealed=len(letters) >= ROWS or any(payload is None for _, payload in letters),
-        cut=sends.cut or requests[-1]["more"],
+        cut=sends.cut or more,
         known_since=horizon.fetchall()[0][0],
         lookups=sends.lookups,
     )
+
+
+def _by_person(hits: list[Hit]) -> bool:
+    return bool(hits) and all(hit.reading in PEOPLE for hit in hits)
+
+
+def _known_by(hits: list[Hit]) -> list[UUID]:
+    """The sends that are named; of a person one, which is enough to know them by."""
+    return [hit.send_id for hit in hits[: 1 if _by_person(hits) else None]]
+
+
+def _waiting(
+    connection: Connection, workspace_id: UUID, question: Question, hits: list[Hit], address: str | None
+) -> tuple[list[WaitingRequest], bool]:
+    """The requests that wait in the outbox and may be meant, and whether there are more than were looked at."""
+    rows = connection.cursor(row_factory=dict_row).execute(
+        statement("read_evidence_outbox"),
+        {
+            "workspace_id": workspace_id, "walk": OUTBOX, "limit": ROWS, "named": _known_by(hits),
+            "text": question.who.strip(), "address": address, "shortest": SHORTEST_PREFIX,
+        },
+        binary=True,
+    ).fetchall()  # fmt: skip
+    meant = [row for row in rows[:-1] if _meant(row, address) and _in_time(row["asked_at"], question.around)]
+    whole = [row for row in meant if row["whole"]]
+    exact = whole or any(hit.reading != Reading.KEY_PREFIX for hit in hits)
+    return [_request(row) for row in (whole if exact else meant)], rows[-1]["more"]
 
 
 def _in_time(time: datetime, around: tuple[datetime, datetime] | None) -> bool:
@@ -276,17 +294,21 @@ def _lookups(vault: Vault, text: str) -> list[bytes]:
         return []
 
 
-def _of_the_time(traces: dict[UUID, Trace], home: UUID, around: tuple[datetime, datetime] | None) -> set[UUID]:
-    """Of what went to a person: what was under way around the time, or else around the newest."""
+def _of_the_time(
+    traces: dict[UUID, Trace], home: UUID, around: tuple[datetime, datetime] | None, again: set[UUID]
+) -> set[UUID]:
+    """Of what went to a person: what was under way or asked for again around the time, or else around the newest."""
     own = [trace for trace in traces.values() if trace.send.workspace_id == home]
     newest = max((trace.send.recorded_at for trace in own), default=None)
     if newest is None:
         return set()
-    return {trace.send.id for trace in own if _alive(trace, around or (newest, newest))}
+    return {trace.send.id for trace in own if trace.send.id in again or _alive(trace, around or (newest, newest))}
 
 
 def _alive(trace: Trace, around: tuple[datetime, datetime]) -> bool:
-    """Whether a send was under way around the time, or is open still."""
+    """Whether a send was under way around the time or asked for again then, or is open still."""
+    if any(around[0] - MARGIN <= duplicate.at <= around[1] + MARGIN for duplicate in trace.duplicates):
+        return True
     send = trace.send
     times = [time for time in (send.recorded_at, send.due_at, send.settled_at, send.delivery_at) if time]
     first, last = min(times), max(times)

@@ -215,6 +215,11 @@ def _closeness(vault: Vault, text: str) -> dict[str, object]:
     }
 
 
+def names_number(text: str) -> bool:
+    """Whether it is a number, alone or with words before it, and so may be looked up by its number."""
+    return _NUMBER.fullmatch(_trimmed(text)) is not None
+
+
 def _may_be_key(text: str) -> bool:
     return len(text) <= MAX_KEY and text.isascii() and text.isprintable()
 

@@ -364,7 +364,11 @@ class Trace:
     @property
     def winning_attempt(self) -> Attempt | None:
         """The first attempt that the provider is known to have taken, by its own word."""
-        return next((a for a in self.accepted_attempts if a.provider_message_id or a.settled_by != By.PERSON), None)
+        return next(iter(self._proved_attempts), None)
+
+    @property
+    def _proved_attempts(self) -> list[Attempt]:
+        return [a for a in self.accepted_attempts if a.provider_message_id or a.settled_by != By.PERSON]
 
     def decision_of(self, move: HistoricMove) -> DecisionMade | None:
         """The decision that a person's move carried out."""
@@ -386,8 +390,9 @@ class Trace:
 
         Each message id is one acceptance. An attempt that brought no id of its own, or the same again, is one more only
         where the account does not recognise a repeat: there two accepted calls are two messages, whatever their names.
+        What a person counted as accepted is one at most.
         """
-        attempts = len(self.accepted_attempts)
+        attempts = len(self._proved_attempts) or min(len(self.accepted_attempts), 1)
         if self.account is not None and self.account.key_window is not None:
             attempts = min(attempts, 1)
         return max(attempts, len(self.provider_message_ids))

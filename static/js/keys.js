@@ -23,7 +23,9 @@
   };
 
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select, dialog[open], [contenteditable]");
+    // An empty field that has the focus by itself gives / to the search box.
+    const untouched = event.key === "/" && event.target.matches("#who") && !event.target.value;
+    const typing = !untouched && event.target.closest("input, textarea, select, dialog[open], [contenteditable]");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
     event.preventDefault();
     actions[event.key]();

@@ -55,6 +55,10 @@ def test_the_same_by_keyboard_only(house: House, visit: Open) -> None:
     window = visit(permissions=GRANT)
     page = window.page
     window.log_in("support")
+    expect(page.locator("#who")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.locator("#q"), "the search box takes / while nothing is typed").to_be_focused()
+    page.locator("#who").focus()
     page.keyboard.type("order_84721")
     page.keyboard.press("Tab")
     page.keyboard.type("30 Nov 2026 evening")  # in Tokyo, where it was 21:00

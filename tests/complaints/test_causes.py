@@ -206,6 +206,39 @@ def twice_with_one_message_id(desk: Desk) -> Iterator[Played]:
     yield Played(ada.id, [send], {"message_ids": (f"{send}@example.test", f"{send}@example.test")})
 
 
+@found(Finding.DELIVERED_TWICE, LIKELY, "attempt 1", "event")
+def twice_with_one_message_id_because_the_provider_delivered_it_twice(desk: Desk) -> Iterator[Played]:
+    ada = desk.person("double")
+    send = desk.ask(ada)
+    desk.go()
+    yield Played(ada.id, [send], {"message_ids": (f"{send}@example.test", f"{send}@example.test")})
+
+
+@found(Finding.BESIDE_SENDONCE, LIKELY, "attempt 1")
+def twice_with_two_message_ids_of_which_one_is_nobodys(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    send = desk.ask(ada)
+    desk.go()
+    ids = (f"{send}@example.test", "something.else@example.test")
+    yield Played(ada.id, [send], {"message_ids": ids}, words="the copies carry different Message-IDs")
+
+
+@found(Finding.ONE_COPY, PROVED, "attempt 1")
+def twice_by_a_request_that_failed_and_was_made_again_under_another_key(desk: Desk) -> Iterator[Played]:
+    failed, send = _failed_and_asked_for_again(desk)
+    yield Played(str(failed), [send])
+
+
+def _failed_and_asked_for_again(desk: Desk) -> tuple[UUID, UUID]:
+    """The provider refused it; then the same content went to the same person under another key."""
+    ada = desk.person()
+    failed = desk.ask(Person(ada.id, f"reject+{ada.id}@example.test"))
+    desk.go()
+    send = desk.ask(ada)
+    desk.go()
+    return failed, send
+
+
 @found(Finding.ONE_AT_MOST, CANNOT_TELL, "attempt 1")
 def twice_though_not_even_one_is_sure(desk: Desk) -> Iterator[Played]:
     ada = desk.person("reset-quiet")
@@ -236,6 +269,25 @@ def never_because_no_relay_runs(desk: Desk) -> Iterator[Played]:
     ada = desk.person()
     desk.ask(ada)
     yield Played(f" {ada.address.upper()} ", words="it still waits in the outbox")
+    desk.go()
+
+
+@found(Finding.DELIVERED, PROVED, "attempt 1", "event")
+def never_while_an_order_whose_number_goes_on_waits(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    send = desk.ask(ada, trigger=f"order:{ada.id}:7")
+    desk.go()
+    desk.ask(desk.person(), key=f"receipt:order:{ada.id}:77", trigger="another")
+    yield Played(f"order:{ada.id}:7", [send])
+    desk.go()
+
+
+@found(Finding.IN_OUTBOX, PROVED, "outbox")
+def never_because_it_waits_behind_an_order_whose_number_goes_on(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    desk.ask(desk.person(), key=f"receipt:order:{ada.id}:77", trigger="another")
+    desk.ask(ada, key=f"receipt:order:{ada.id}:7:v3", trigger="its own")
+    yield Played(f"order:{ada.id}:7", words="asked for by order.paid its own")
     desk.go()
 
 
@@ -277,6 +329,16 @@ def never_because_its_transaction_was_rolled_back(desk: Desk) -> Iterator[Played
     yield Played(ada.id, words="which looks the same from here")
 
 
+@found(Finding.NOTHING_KNOWN, CANNOT_TELL)
+def never_by_a_name_that_nothing_here_goes_by(desk: Desk) -> Iterator[Played]:
+    yield Played("Ada Lovelace")
+
+
+@found(Finding.NEVER_TRIGGERED, LIKELY)
+def never_by_what_may_be_the_providers_id_of_it(desk: Desk) -> Iterator[Played]:
+    yield Played(str(uuid4()))
+
+
 @contextmanager
 def _business(desk: Desk, who: Person, *, commits: bool) -> Iterator[None]:
     """A transaction of the business, in which an email is asked for."""
@@ -302,6 +364,43 @@ def never_by_a_message_id_that_nobody_knows(desk: Desk) -> Iterator[Played]:
 def never_before_anything_was_kept_here(desk: Desk) -> Iterator[Played]:
     long_ago = now() - timedelta(days=900)
     yield Played(nobody(), [], {"around": (long_ago, long_ago + HOUR)}, words="only what was asked for since")
+
+
+@found(Finding.DELIVERED, PROVED, "attempt 1", "duplicate")
+def never_because_its_key_had_been_used_long_before(desk: Desk) -> Iterator[Played]:
+    ada, send = _asked_for_again_after_days(desk, text="Thank you")
+    desk.go()
+    yield Played(ada.address, [send], {"around": (now() - HOUR, now())}, words="because its key had been used before")
+
+
+@found(Finding.DELIVERED, PROVED, "attempt 1", "outbox")
+def never_because_its_key_had_been_used_long_before_and_no_relay_runs(desk: Desk) -> Iterator[Played]:
+    ada, send = _asked_for_again_after_days(desk, text="Thank you")
+    yield Played(ada.address, [send], {"around": (now() - HOUR, now())})
+    desk.go()
+
+
+@found(Finding.OTHER_CONTENT_REFUSED, LIKELY, "attempt 1", "duplicate")
+def never_because_its_key_had_been_used_long_before_for_other_content(desk: Desk) -> Iterator[Played]:
+    ada, send = _asked_for_again_after_days(desk, text="December")
+    desk.go()
+    yield Played(ada.address, [send], {"around": (now() - HOUR, now())})
+
+
+def _asked_for_again_after_days(desk: Desk, *, text: str) -> tuple[Person, UUID]:
+    """A recurring email whose key does not tell one time from the next."""
+    ada = desk.person()
+    send = desk.ask(ada, key=f"statement:{ada.id}", text="Thank you")
+    desk.go()
+    desk.later(10 * 24 * HOUR, send)
+    desk.ask(ada, key=f"statement:{ada.id}", text=text)
+    return ada, send
+
+
+@found(Finding.DELIVERED, PROVED, "attempt 1")
+def never_by_a_request_that_failed_and_was_made_again_under_another_key(desk: Desk) -> Iterator[Played]:
+    failed, send = _failed_and_asked_for_again(desk)
+    yield Played(str(failed), [send])
 
 
 # ── never: what became of the send ───────────────────────────────────────────────────────────────────────────────────
@@ -583,6 +682,21 @@ def late_though_it_was_on_time(desk: Desk) -> Iterator[Played]:
     yield _sent(desk, "ana", at=now())
 
 
+@found(Finding.ON_TIME, PROVED, "attempt 1", "event", "send")
+def late_says_somebody_for_whom_something_else_is_planned(desk: Desk) -> Iterator[Played]:
+    ada = desk.person()
+    send = desk.ask(ada)
+    desk.ask(ada, text="Your week", not_before=now() + HOUR)
+    desk.go()
+    yield Played(ada.id, [send])
+
+
+@found(Finding.ON_TIME, PROVED, "attempt 1", "event", "send")
+def late_by_a_request_that_failed_and_was_made_again_under_another_key(desk: Desk) -> Iterator[Played]:
+    failed, send = _failed_and_asked_for_again(desk)
+    yield Played(str(failed), [send])
+
+
 @found(Finding.STILL_ON_ITS_WAY, PROVED, "work")
 def late_and_not_there_yet(desk: Desk) -> Iterator[Played]:
     yield _sent(desk, "ana", not_before=now() + HOUR)
@@ -749,7 +863,7 @@ def unwanted_by_somebody_who_opted_out_afterwards(desk: Desk) -> Iterator[Played
     ada = desk.person("complain")
     send = desk.ask(ada, stream=desk.stream("lifecycle"))
     desk.go()
-    yield Played(ada.id, [send], words="before the recipient reported an email as spam")
+    yield Played(ada.id, [send], words="before the newest word on record: the recipient reported an email as spam")
 
 
 @found(Finding.OPT_OUT_HEARD_LATE, PROVED, "attempt 1", "suppression")
@@ -761,7 +875,33 @@ def unwanted_by_somebody_whose_wish_reached_us_late(desk: Desk) -> Iterator[Play
     yield Played(ada.id, [send], words="but we heard of it only")
 
 
+@found(Finding.OPT_OUT_HEARD_LATE, PROVED, "attempt 1", "suppression")
+def unwanted_by_somebody_whose_wish_was_being_stored_when_it_left(desk: Desk) -> Iterator[Played]:
+    ada, stream = desk.person(), desk.stream("lifecycle")
+    send = desk.ask(ada, stream=stream)
+    desk.relay()
+    with _saying(desk, ada, stream, at=now() - HOUR):
+        desk.dispatch()
+    desk.hear()
+    yield Played(ada.id, [send], words="but we heard of it only")
+
+
+@found(Finding.NO_OPT_OUT, PROVED, "attempt 1", "send")
+def unwanted_by_a_request_that_failed_and_was_made_again_under_another_key(desk: Desk) -> Iterator[Played]:
+    failed, send = _failed_and_asked_for_again(desk)
+    yield Played(str(failed), [send])
+
+
 def _says(desk: Desk, who: Person, stream: str, *, suppressed: bool = True, at: Any = None, **more: Any) -> None:
+    with _saying(desk, who, stream, suppressed=suppressed, at=at, **more):
+        pass
+
+
+@contextmanager
+def _saying(
+    desk: Desk, who: Person, stream: str, *, suppressed: bool = True, at: Any = None, **more: Any
+) -> Iterator[None]:
+    """What is done meanwhile cannot see it yet."""
     said = Statement(
         workspace_id=desk.place.workspace, address_lookup=desk.place.vault.lookup(who.address),
         scope=SuppressionScope.STREAM, mailstream=stream, suppressed=suppressed, said_at=at or now(),
@@ -769,6 +909,7 @@ def _says(desk: Desk, who: Person, stream: str, *, suppressed: bool = True, at: 
     )  # fmt: skip
     with desk.place.database.transaction() as connection:
         suppressions.say(connection, [said])
+        yield
 
 
 @found(Finding.EXEMPT, PROVED, "attempt 1", "suppression")

@@ -166,6 +166,12 @@ NOT_TAKEN = {
 }  # fmt: skip
 """Whoever says one of these, and that it is proved, says that no provider took it."""
 
+NO_COPY_OF_IT = {
+    Finding.FAILED, Finding.SUPPRESSED, Finding.CANCELLED, Finding.NO_COPY, Finding.NOT_BY_US,
+    Finding.STILL_ON_ITS_WAY,
+}  # fmt: skip
+"""And of these, that the customer has nothing of the kind from here, whatever the key."""
+
 
 def test_no_answer_contradicts_the_books(play: Play) -> None:
     """Each history is asked about by every complaint, by person, by address, and by each of its emails."""
@@ -200,6 +206,8 @@ def contradiction(case: Case, answer: Answer, books: Counter[str | None], life: 
         return "it was not taken"
     if answer.finding in NOT_TAKEN and proved and about and taken[about]:
         return "it was taken"
+    if answer.finding in NO_COPY_OF_IT and proved and about and _copies(life, about, taken):
+        return "the same left under another key"
     match answer.finding:
         case Finding.ACCEPTED_MORE_THAN_ONCE if about and taken[about] < 2:
             return "it was taken once at most"

@@ -219,7 +219,7 @@ def test_no_evidence_is_read_from_end_to_end(fuller: Factory, name: str, around:
     bind = {
         "workspace_id": fuller.workspace, "workspace_ids": [fuller.workspace, uuid4()], "named": [uuid4()],
         "lookups": [b"x" * 16], "since": around[0], "until": around[1], "margin": timedelta(days=1), "walk": 200,
-        "limit": 25, "recipients": ["recipient_7"], "text": "order_7", "address": ADDRESS,
+        "limit": 25, "waiting": [uuid4()], "text": "order_7", "address": ADDRESS,
         "shortest": 3,
     }  # fmt: skip
     hot = ("unmatched", "dead_letters", "suppressions")

@@ -170,3 +170,10 @@ def test_an_attempt_taken_again_under_a_recognised_key_is_one_acceptance(factory
     assert read(factory, send).acceptances == 1
     factory.connection.execute("update sendonce.accounts set key_window = null")
     assert read(factory, send).acceptances == 2
+
+
+def test_what_a_person_counted_as_accepted_is_no_second_acceptance(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.attempt(send, n=2, started=9, finished=10, status="accepted", settled_by="person")
+    factory.connection.execute("update sendonce.accounts set key_window = null")
+    assert read(factory, send).acceptances == 1

@@ -1,7 +1,7 @@
 -- The sends that a complaint may be about: those that are named, and others to the same people around the time. People
 -- are known by recipient id in the workspace where one asks, by address in each of these workspaces. Around: what was
--- asked for by the end of the time and had not come to its end long before its beginning; without a time, around the
--- newest that is named. Of each person so many are looked at, the newest first; `cut` tells that there may be more. No
+-- asked for by the end of the time and had not come to its end long before its beginning, or was asked for again then;
+-- without a time, around the newest that is named. `waiting`: what requests in the outbox ask for again. Of each person so many are looked at, the newest first; `cut` tells that there may be more. No
 -- row: none.
 with named as (
     select s.id, s.recipient_id, s.address_lookup, s.recorded_at, s.stripped_at
@@ -37,6 +37,10 @@ around as (
       from walked w, time
      where w.settled_at is null
         or greatest(w.recorded_at, w.due_at, w.settled_at, w.delivery_at) >= time.since - %(margin)s::interval
+        or w.id = any(%(waiting)s::uuid[])
+        or exists (select from sendonce.duplicates d
+                    where d.send_id = w.id and d.at between time.since - %(margin)s::interval
+                                                        and time.until + %(margin)s::interval)
 ),
 found as (
     select id from named union select id from around

@@ -100,7 +100,7 @@ ENOUGH_TO_JUDGE = 20
 """Fewer attempts than this in ten minutes say nothing about a provider."""
 
 OFTEN_UNANSWERED = 0.05
-"""The share of attempts without an answer above which a provider is in trouble, as by the alert rule of the first day."""
+"""The share of unanswered attempts above which a provider is in trouble, as by the alert rule of the first day."""
 
 LOST_LATELY = timedelta(minutes=15)
 """For so long a lost worker is told of, here as by the alert of lost workers."""
@@ -227,7 +227,7 @@ def _provider(account: AccountRow, heard: Hearing | None) -> Check:
         return Check(
             name=name, motion=Motion.STALLED,
             cause=f"{heard.unanswered} of {heard.attempts} attempts of the last 10 minutes were not answered.",
-            next_step=f"See the status page of {account.provider}. Nothing is repeated blindly: it may have taken them.",
+            next_step=f"See the status page of {account.provider}. It may have taken them: none is repeated blindly.",
         )  # fmt: skip
     return Check(name=name, motion=Motion.RUNNING, cause="Takes submissions.")
 

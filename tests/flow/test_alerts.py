@@ -6,9 +6,8 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -36,6 +35,8 @@ from dashboard.simulator import Config, Simulator
 from dashboard.worker.alert import look
 from dashboard.worker.notify import Notifier
 from tests.crew import ask
+from tests.ear import Ear
+from tests.ear import ear as ear
 from tests.factories import own_database
 from tests.place import EMPTY, KEYS, Place
 
@@ -43,44 +44,6 @@ NEVER = timedelta()
 HELD = Rule(
     name="held-sends", measure=Measure.HELD, threshold=2, clears_at=1, hold_for=NEVER, severity=Severity.CRITICAL
 )
-
-
-@dataclass
-class Ear:
-    """A server that takes what it is told; ``answers`` are its next statuses, then 200."""
-
-    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    url: str = ""
-
-
-@pytest.fixture
-def ear() -> Iterator[Ear]:
-    """Listens on this machine."""
-    it = Ear()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            it.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            status = it.answers.pop(0) if it.answers else 200
-            self.send_response(status)
-            if status == 302:
-                self.send_header("location", it.url)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    it.url = f"http://127.0.0.1:{server.server_port}/hook?team=mail"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield it
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @dataclass

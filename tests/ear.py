@@ -9,6 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+SILENCE = 0
+"""The status of an answer that does not come."""
+
 
 @dataclass
 class Ear:
@@ -17,6 +20,8 @@ class Ear:
     heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     url: str = ""
+    awake: threading.Event = field(default_factory=threading.Event)
+    """Ends every silence."""
 
 
 @pytest.fixture
@@ -29,6 +34,8 @@ def ear() -> Iterator[Ear]:
             body = self.rfile.read(int(self.headers["content-length"]))
             it.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
             status = it.answers.pop(0) if it.answers else 200
+            if status == SILENCE:
+                it.awake.wait(10)
             self.send_response(status)
             if status == 302:
                 self.send_header("location", it.url)
@@ -43,6 +50,7 @@ def ear() -> Iterator[Ear]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield it
+    it.awake.set()
     server.shutdown()
     thread.join()
     server.server_close()

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from flask import Flask
 from hypothesis import settings as hypothesis_settings
+from jinja2 import FileSystemBytecodeCache
 from psycopg import sql
 
 from dashboard.embedded.postgres import EmbeddedPostgres
@@ -34,6 +36,12 @@ SOAK = os.environ.get("SENDONCE_SOAK") == "1"
 hypothesis_settings.register_profile("short", derandomize=True, deadline=None, max_examples=100)
 hypothesis_settings.register_profile("soak", deadline=None, max_examples=5000)
 hypothesis_settings.load_profile("soak" if SOAK else "short")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each template is compiled once a run, and not once for each application that a test makes."""
+    Flask.jinja_options = {"bytecode_cache": FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))}
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,10 @@ Row = tuple[Any, ...]
 LOCK_TIMEOUT_MS = 5_000
 """Shorter than the margin of a lease: a transaction that waits for a lock must not outlive its claim (DESIGN §5.9)."""
 
+IDLE_TIMEOUT_MS = 10_000
+"""A process that is frozen, or whose machine is gone, within a transaction keeps its locks no longer than this: the
+sweep and the claims of all others pass locked rows over."""
+
 STANDBY_LEASE = timedelta(minutes=6)
 """So long after a declared standby was last seen in force no durable transaction is confirmed without it. By then it
 would not go on by itself any more, and nothing is sent here until a person has withdrawn the declaration."""
@@ -139,6 +143,7 @@ _SESSION = (
 """What elsewhere would be settings of the session, for one transaction."""
 
 BY_INDEX = _SESSION + (
+    f", set_config('idle_in_transaction_session_timeout', '{IDLE_TIMEOUT_MS}', true)"
     ", set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),"
     " set_config('enable_mergejoin', 'off', true)"
 )

@@ -52,7 +52,7 @@ def create_app(settings: Settings, database: Database, vault: Vault) -> Flask:
     if settings.trusted_proxies:
         # The client's address alone: addresses of our own come from the settings, whatever a header says.
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0)  # type: ignore[method-assign]
-    app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
+    app.jinja_options = {**app.jinja_options, "trim_blocks": True, "lstrip_blocks": True}
     Htmx(app)
     csrf = CSRFProtect(app)  # type: ignore[no-untyped-call]
     for part in (meters, headers, compressed, permissions, errors, formats, pages):

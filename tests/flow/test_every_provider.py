@@ -177,6 +177,7 @@ def test_each_end_of_a_call_leaves_its_state_and_doubt_ends_by_asking_or_by_repe
 
     if "look-up" in desk.played.evidence:
         desk.simulator.configure(look_up_delay_ms=0.0)
+        desk.place.time_passes(timedelta(minutes=1))  # no call can be running any more
         with desk.worker():
             desk.become(sends, left | dict.fromkeys(TAKEN, "accepted"))
         assert desk.evidence(*(sends[word] for word in TAKEN)) == {"told by the provider when asked"}

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from dashboard.ledger.attempts import Windows
-from dashboard.ledger.database import LOCK_TIMEOUT_MS
+from dashboard.ledger.database import IDLE_TIMEOUT_MS, LOCK_TIMEOUT_MS
 from dashboard.providers.base import Deadline
 from dashboard.simulator import Config, Simulator
 from tests.crew import (
@@ -80,6 +81,25 @@ def test_a_transaction_gives_up_waiting_for_a_lock_before_the_margin_of_a_lease_
         shown = connection.execute("select current_setting('lock_timeout')::interval").fetchone()
     assert shown is not None
     assert shown[0] == timedelta(milliseconds=LOCK_TIMEOUT_MS) < Windows().margin
+
+
+def test_a_process_that_stands_still_within_a_transaction_does_not_keep_its_locks(place: Place) -> None:
+    ask_one(place)
+    with place.database.transaction() as connection:
+        shown = connection.execute("select current_setting('idle_in_transaction_session_timeout')::interval").fetchone()
+    assert shown == (timedelta(milliseconds=IDLE_TIMEOUT_MS),)
+    assert shown[0] < Hand(place).lease
+
+    def stand_still() -> None:
+        with place.database.transaction() as connection:
+            connection.execute("update sendonce.work set claim_at = claim_at")
+            connection.execute("select set_config('idle_in_transaction_session_timeout', '20', true)")
+            place.run("update sendonce.work set claim_at = now()")  # waits for the lock, and gets it
+            connection.execute("select 1")
+
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+        stand_still()
+    assert len(Hand(place).claim()) == 1, "and the pool has no broken connection"
 
 
 def test_a_deadline_counts_from_before_the_write_ahead_was_sent(place: Place, simulator: Simulator) -> None:

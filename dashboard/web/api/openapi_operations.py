@@ -57,6 +57,9 @@ SCHEMAS: dict[str, Schema] = {
         error_class=maybe(text("How they failed.")), error_code=maybe(text("The provider's code.")),
         number=number("How many lately."), last_at=time("The newest."),
     ),
+    "PausedMailstream": whole(
+        name=text("Its name."), paused={"type": "boolean"}, paused_reason=maybe(text("Why; null: not paused.")),
+    ),
     "DeadLetters": whole(
         dead_letters={"type": "array", "items": ref("DeadLetter")},
         next=maybe(text("`after` of the next page; null: that was all.")),
@@ -118,6 +121,18 @@ PATHS: dict[str, Schema] = {
         }
         for verb, summary in (
             ("pause", "Start no attempt on an account"), ("resume", "End a pause of an account"),
+        )
+    },
+    **{
+        f"/api/v1/mailstreams/{{name}}/{verb}": {
+            "post": operation(
+                f"{verb}Mailstream", summary,
+                {"200": answer("It.", ref("PausedMailstream")), "404": MISSING, **TAKEN},
+                parameters=[NAME], requestBody=ONLY_REASON,
+            )
+        }
+        for verb, summary in (
+            ("pause", "Start no attempt of a mailstream"), ("resume", "End a pause of a mailstream"),
         )
     },
     "/api/v1/dead-letters": {

@@ -83,6 +83,12 @@ class Shop:
         row = self.town.place.one("select state::text from sendonce.alert_rules where name = %s", rule)
         return str(row["state"])
 
+    def silent_for(self, pid: int, by: timedelta) -> None:
+        """A worker has not beaten for so much longer."""
+        self.town.place.run(
+            "update sendonce.workers set heartbeat_at = heartbeat_at - %s where name like %s", by, f"%:{pid}:%"
+        )
+
     def told(self) -> Counter[tuple[str, str]]:
         """How often the ear heard what of which rule."""
         events: list[dict[str, Any]] = [json.loads(body) for _, body in self.ear.heard]
@@ -164,13 +170,13 @@ def test_each_trouble_shows_is_told_once_and_is_laid_at_the_right_door(shop: Sho
     shop.town.kill(worker)
     shop.town.simulator.release_answers()
     shop.town.worker(hasty=True, **WATCHFUL)
-    shop.town.place.run("update sendonce.workers set heartbeat_at = heartbeat_at - %s", MINUTE)
+    shop.silent_for(worker.pid, MINUTE)
     shop.goes_on("worker-lost")
     shop.look()
     shop.banner(f":{worker.pid}:")
     shop.banner("without a word")
     shop.fired_once("worker-lost")
-    shop.town.place.run("update sendonce.workers set heartbeat_at = heartbeat_at - %s", 20 * MINUTE)
+    shop.silent_for(worker.pid, 20 * MINUTE)
 
     # The relay is stuck: somebody builds an index on the ledger, which lets nobody write.
     with psycopg.connect(shop.town.place.database.url) as builder:

@@ -37,7 +37,7 @@ from tests.web.conftest import House
 
 MINUTE = timedelta(minutes=1)
 WATCHFUL = {
-    "SENDONCE_ENVIRONMENT": "test", "SENDONCE_ALERT_SECONDS": "0.1", "SENDONCE_ALERT_PRIVATE_TARGETS": "yes",
+    "SENDONCE_ENVIRONMENT": "test", "SENDONCE_ALERT_SECONDS": "0.3", "SENDONCE_ALERT_PRIVATE_TARGETS": "yes",
 }  # fmt: skip
 
 

@@ -162,16 +162,21 @@ def reconciled(place: Place) -> Reconciled:
 
 def attempt_ages(place: Place, send: UUID, by: timedelta) -> None:
     """The attempts of a send were made so much earlier."""
+    attempts_age(place, [send], by)
+
+
+def attempts_age(place: Place, sends: Sequence[UUID], by: timedelta) -> None:
+    """Those of many sends."""
     place.run(
         "update sendonce.work set ambiguous_since = ambiguous_since - %(by)s,"
-        " first_attempt_at = first_attempt_at - %(by)s where send_id = %(send)s",
-        by=by, send=send,
+        " first_attempt_at = first_attempt_at - %(by)s where send_id = any(%(sends)s)",
+        by=by, sends=list(sends),
     )  # fmt: skip
     place.run(
         "update sendonce.attempts set started_at = started_at - %(by)s, claimed_at = claimed_at - %(by)s,"
         " submit_deadline = submit_deadline - %(by)s, request_deadline = request_deadline - %(by)s,"
-        " finished_at = finished_at - %(by)s, doubted_at = doubted_at - %(by)s where send_id = %(send)s",
-        by=by, send=send,
+        " finished_at = finished_at - %(by)s, doubted_at = doubted_at - %(by)s where send_id = any(%(sends)s)",
+        by=by, sends=list(sends),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], private: bool) ->
     if 200 <= status < 300:
         return Arrived()
     if 300 <= status < 400:
-        return NotArrived(f"answered {status}, and redirects are not followed", for_good=True)
+        return NotArrived(f"answered {status}, and redirects are not followed")  # a proxy's, while it is mended, passes
     return NotArrived(f"answered {status}", for_good=status == 410)  # gone: Standard Webhooks has the sender stop
 
 

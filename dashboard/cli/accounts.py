@@ -10,8 +10,8 @@ import click
 
 from dashboard.cli import Mistake, secrets
 from dashboard.cli.account_settings import apart, ask_missing, check, read_given
-from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, span, workspace_option
+from dashboard.cli.ledger import answering_if_named, ledger
+from dashboard.cli.options import example, maybe_user_option, span, workspace_option
 from dashboard.ledger import accounts, audit, streams
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.database import Connection
@@ -167,26 +167,35 @@ def rotate_webhook_secret(*, name: str, file: str | None, secret_stdin: bool, en
     click.echo("The old one is forgotten." if end else "Set." + (" The old one is good until --end." if old else ""))
 
 
-@account.command("pause", epilog=example("sendonce account pause resend --reason 'their status page is red'"))
+@account.command("pause", epilog=example("sendonce account pause resend --reason 'a red status page' --user ada"))
 @click.argument("name")
 @click.option("--reason", required=True, help="Stands in every trace that waits for it.")
+@maybe_user_option
 @workspace_option
-def pause_account(name: str, reason: str, workspace: str) -> None:
+def pause_account(name: str, reason: str, login: str | None, workspace: str) -> None:
     """Start no attempt on an account until it is resumed. What is under way runs to its end."""
     with ledger() as connection:
         workspace_id, _ = _known(connection, workspace, name)
-        accounts.pause_by_person(connection, workspace_id=workspace_id, name=name, reason=reason)
+        accounts.pause_by_person(
+            connection, workspace_id=workspace_id, name=name, reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
     click.echo(f"{name} is paused.")
 
 
-@account.command("resume", epilog=example("sendonce account resume resend"))
+@account.command("resume", epilog=example("sendonce account resume resend --user ada"))
 @click.argument("name")
+@click.option("--reason", help="Stands in the audit log.")
+@maybe_user_option
 @workspace_option
-def resume_account(name: str, workspace: str) -> None:
+def resume_account(name: str, reason: str | None, login: str | None, workspace: str) -> None:
     """End a pause, a person's or one that the provider's trouble made."""
     with ledger() as connection:
         workspace_id, _ = _known(connection, workspace, name)
-        accounts.resume_by_person(connection, workspace_id=workspace_id, name=name)
+        accounts.resume_by_person(
+            connection, workspace_id=workspace_id, name=name, reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
     click.echo(f"{name} is active.")
 
 

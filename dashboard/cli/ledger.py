@@ -32,3 +32,8 @@ def answering(connection: Connection, login: str) -> UUID:
     if person is None or person.disabled_at is not None:
         raise Mistake(f"nobody has the login {login!r}; see: sendonce user list")
     return person.id
+
+
+def answering_if_named(connection: Connection, login: str | None) -> UUID | None:
+    """The same where somebody is named; None for whoever runs the command line."""
+    return None if login is None else answering(connection, login)

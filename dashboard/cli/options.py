@@ -12,6 +12,8 @@ workspace_option = click.option(
 
 user_option = click.option("--user", "login", required=True, metavar="LOGIN", help="Who answers for it.")
 
+maybe_user_option = click.option("--user", "login", metavar="LOGIN", help="Who answers for it, in the audit log.")
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 

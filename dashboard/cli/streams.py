@@ -11,8 +11,8 @@ from uuid import UUID
 import click
 
 from dashboard.cli import Mistake
-from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, span, workspace_option
+from dashboard.cli.ledger import answering_if_named, ledger
+from dashboard.cli.options import example, maybe_user_option, span, workspace_option
 from dashboard.ledger import accounts, audit, streams
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.database import Connection
@@ -148,28 +148,35 @@ def list_streams(workspace: str) -> None:
         click.echo("\t".join((row.name, row.mail_class, row.account, row.owner or "no owner", unknown, state)))
 
 
-@stream.command("pause", epilog=example("sendonce stream pause product-news --reason 'wrong price in the text'"))
+@stream.command("pause", epilog=example("sendonce stream pause news --reason 'wrong price in the text' --user ada"))
 @click.argument("name")
 @click.option("--reason", required=True, help="Stands in every trace that waits for it.")
+@maybe_user_option
 @workspace_option
-def pause_stream(name: str, reason: str, workspace: str) -> None:
+def pause_stream(name: str, reason: str, login: str | None, workspace: str) -> None:
     """Start no attempt of a mailstream until it is resumed. What is under way runs to its end."""
     with ledger() as connection:
-        workspace_id = find_workspace(connection, workspace)
-        _known(streams.pause_stream(connection, workspace_id, name, reason=reason) or None, workspace, name)
-        audit.record(connection, audit.Action.PAUSE_STREAM, workspace_id=workspace_id, subject=name, reason=reason)
+        done = streams.pause_by_person(
+            connection, workspace_id=find_workspace(connection, workspace), name=name, reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
+        _known(done or None, workspace, name)
     click.echo(f"{name} is paused.")
 
 
-@stream.command("resume", epilog=example("sendonce stream resume product-news"))
+@stream.command("resume", epilog=example("sendonce stream resume news --user ada"))
 @click.argument("name")
+@click.option("--reason", help="Stands in the audit log.")
+@maybe_user_option
 @workspace_option
-def resume_stream(name: str, workspace: str) -> None:
+def resume_stream(name: str, reason: str | None, login: str | None, workspace: str) -> None:
     """End a pause; what waits leaves at once."""
     with ledger() as connection:
-        workspace_id = find_workspace(connection, workspace)
-        _known(streams.resume_stream(connection, workspace_id, name) or None, workspace, name)
-        audit.record(connection, audit.Action.RESUME_STREAM, workspace_id=workspace_id, subject=name)
+        done = streams.resume_by_person(
+            connection, workspace_id=find_workspace(connection, workspace), name=name, reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
+        _known(done or None, workspace, name)
     click.echo(f"{name} is active.")
 
 

@@ -96,6 +96,15 @@ ROLL_UP_LATE = timedelta(minutes=5)
 ENOUGH_TO_HEAR = 20
 """So many accepted sends in an hour, and not one event about any of them: the webhook does not arrive."""
 
+ENOUGH_TO_JUDGE = 20
+"""Fewer attempts than this in ten minutes say nothing about a provider."""
+
+OFTEN_UNANSWERED = 0.05
+"""The share of unanswered attempts above which a provider is in trouble, as by the alert rule of the first day."""
+
+LOST_LATELY = timedelta(minutes=15)
+"""For so long a lost worker is told of, here as by the alert of lost workers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -110,13 +119,16 @@ class Check:
 def named_checks(
     gauges: Gauges, workers: list[WorkerRow], accounts: list[AccountRow], hearing: list[Hearing]
 ) -> list[Check]:
-    """Relay, dispatch, sweep, each provider, webhooks, roll-ups, retention, alerts: what is stalled stands first."""
+    """Lost workers, relay, dispatch, sweep, providers, webhooks, roll-ups, retention, alerts: stalled ones first."""
     running = [worker for worker in workers if worker.state == "running"]
+    lost = [worker for worker in workers if worker.state == "lost"]
+    heard = {one.account: one for one in hearing}
     checks = [
+        *(_lost(worker, gauges) for worker in lost if gauges.at - worker.heartbeat_at < LOST_LATELY),
         _relay(gauges, running),
         _dispatch(gauges, running),
         _sweep(gauges, running),
-        *(_provider(account) for account in accounts),
+        *(_provider(account, heard.get(account.name)) for account in accounts),
         *(_webhook(heard) for heard in hearing if _tells_events(heard.provider)),
         _roll_ups(gauges, running),
         _loop("Retention", "retain", running, "takes away what is kept long enough"),
@@ -189,7 +201,17 @@ def _sweep(gauges: Gauges, running: list[WorkerRow]) -> Check:
     return _busy(check, f"{number(gauges.stale_claims, 'claim')} past the lease.") if gauges.stale_claims else check
 
 
-def _provider(account: AccountRow) -> Check:
+def _lost(worker: WorkerRow, gauges: Gauges) -> Check:
+    flying = number(worker.in_flight, "call") if worker.in_flight else "no call"
+    silent = span(gauges.at - worker.heartbeat_at)
+    return Check(
+        name=f"Worker {worker.name}", motion=Motion.STALLED,
+        cause=f"It has not beaten for {silent} without a word, and had {flying} in flight.",
+        next_step="See why the process ended. Another worker takes its claims over; what it had in flight is unknown.",
+    )  # fmt: skip
+
+
+def _provider(account: AccountRow, heard: Hearing | None) -> Check:
     name = f"Account {account.name}"
     if account.paused_for_good:
         return Check(
@@ -200,6 +222,12 @@ def _provider(account: AccountRow) -> Check:
         return Check(
             name=name, motion=Motion.STALLED, cause=f"Paused after trouble: {account.paused_reason or 'no reason'}.",
             next_step="It is tried again by itself. If it stays: credentials, quota, the provider's status page.",
+        )  # fmt: skip
+    if heard and heard.attempts >= ENOUGH_TO_JUDGE and heard.unanswered > OFTEN_UNANSWERED * heard.attempts:
+        return Check(
+            name=name, motion=Motion.STALLED,
+            cause=f"{heard.unanswered} of {heard.attempts} attempts of the last 10 minutes were not answered.",
+            next_step=f"See the status page of {account.provider}. It may have taken them: none is repeated blindly.",
         )  # fmt: skip
     return Check(name=name, motion=Motion.RUNNING, cause="Takes submissions.")
 

@@ -21,6 +21,9 @@ class Odds:
     """Further attempts that failed so, and of which nothing was ever heard."""
     low: float
     high: float
+    timed: int = 0
+    """So many cases count as not taken by nothing but the time at which the provider first told of the message, after
+    the next attempt. Where it tells late, the share is too low."""
 
 
 def odds(alike: Alike) -> Odds | None:
@@ -28,7 +31,7 @@ def odds(alike: Alike) -> Odds | None:
     if not alike.resolved:
         return None
     low, high = wilson(alike.taken, alike.resolved)
-    return Odds(alike.taken, alike.resolved, alike.all - alike.resolved, low, high)
+    return Odds(alike.taken, alike.resolved, alike.all - alike.resolved, low, high, alike.timed)
 
 
 def wilson(hits: int, cases: int) -> tuple[float, float]:

@@ -107,16 +107,20 @@ def make_notices(connection: Connection) -> int:
 
 
 def take_notices(connection: Connection, *, limit: int) -> list[NoticeToSend]:
-    """Take notices that are due; no other worker has them for :data:`TAKEN_FOR`."""
+    """Take notices that are due; no other worker has them for :data:`TAKEN_FOR`.
+
+    A try counts when it is taken, so that a notice at which workers end is given up in the end, as any other.
+    """
     rows = connection.cursor(row_factory=class_row(NoticeToSend))
-    bind = {"limit": limit, "taken_for": TAKEN_FOR}
+    bind = {"limit": limit, "taken_for": TAKEN_FOR, "most": len(WAITS) + 1}
     return rows.execute(statement("take_alert_notices"), bind, binary=True).fetchall()
 
 
 def notice_sent(connection: Connection, notice_id: int) -> None:
     """It arrived."""
     connection.execute(
-        "update sendonce.alert_notices set delivered_at = now(), next_try_at = null, last_error = null where id = %s",
+        "update sendonce.alert_notices set delivered_at = now(), next_try_at = null, last_error = null,"
+        " gave_up_at = null where id = %s",
         (notice_id,),
     )
 

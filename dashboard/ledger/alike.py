@@ -26,11 +26,13 @@ class Alike:
     """How the earlier attempts that failed in the same way turned out."""
 
     taken: int
-    """The provider told of the message before the next attempt, or the worker's late answer was yes."""
+    """The provider told of it, or of the message before the next attempt, or the worker's late answer was yes."""
     resolved: int
     """These, and those that were refused, never written, or of which the provider told only after the next attempt."""
     all: int
     """The rest was never told of. What a person only believed counts as neither."""
+    timed: int = 0
+    """Of those not taken: so many by nothing but the time of the provider's first word, which may have come late."""
 
 
 def read_alike(connection: Connection, workspace_id: UUID, failure: Failure) -> Alike:

@@ -309,6 +309,8 @@ def finish(
     if yes:
         events.rematch(connection, message_ids=[f.provider_message_id for f in yes if f.provider_message_id])
     if rest:
+        for f in yes:  # accepted by now: a refusal of another attempt of it in this same set moves nothing
+            locked.pop(f.send_id, None)
         result.late += _settle_refusals(connection, who, rest, locked, backoff)
         result.paused = _note_account_trouble(connection, rest, breaker)
     return result

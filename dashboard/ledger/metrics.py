@@ -221,12 +221,17 @@ def read_gauges(connection: Connection, workspace_id: UUID, *, mailstream: str |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearing:
-    """What was accepted on an account within the hour, and how many events were told of such."""
+    """What was accepted on an account within the hour, and how many events were told of such.
+
+    ``attempts`` and, of them, ``unanswered``: those of the last ten minutes.
+    """
 
     account: str
     provider: str
     accepted: int
     events: int
+    attempts: int = 0
+    unanswered: int = 0
 
 
 def read_hearing(connection: Connection, workspace_id: UUID) -> list[Hearing]:
@@ -237,23 +242,41 @@ def read_hearing(connection: Connection, workspace_id: UUID) -> list[Hearing]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scraped:
-    """A workspace as a scrape sees it; ages in seconds, 0 where nothing waits."""
+    """A workspace as a scrape sees it; the age in seconds, 0 where nothing waits."""
 
     workspace_id: UUID
     workspace: str
     outbox: int
     outbox_age: float
-    due_age: float
-    unknown_age: float
-    held_age: float
-    stale_claims: int
     dead_letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """What is open in a mailstream in one state, as a scrape sees it.
+
+    ``age``: for how many seconds the first has waited; of pending ones, since it was due. ``stale``: claims past their
+    lease.
+    """
+
+    workspace_id: UUID
+    mailstream: str
+    state: str
+    number: int
+    age: float
+    stale: int
 
 
 def read_watched_all(connection: Connection) -> list[Scraped]:
     """All workspaces, by name."""
     rows = connection.cursor(row_factory=class_row(Scraped))
     return rows.execute(statement("read_watched_all"), {"counted": COUNTED}, binary=True).fetchall()
+
+
+def read_open_all(connection: Connection) -> list[Open]:
+    """All that is open; of each mailstream's queue, and of a workspace's unknown and held ones, the first 10,000."""
+    rows = connection.cursor(row_factory=class_row(Open))
+    return rows.execute(statement("read_open_all"), {"counted": COUNTED}, binary=True).fetchall()
 
 
 def read_workers(connection: Connection) -> list[WorkerRow]:

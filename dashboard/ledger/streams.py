@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import LiteralString
 from uuid import UUID
 
+from dashboard.ledger import audit
 from dashboard.ledger.database import Connection
 from dashboard.ledger.tables import Policy
 from dashboard.lifecycle import MailClass
@@ -171,23 +172,38 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
     ]  # fmt: skip
 
 
-def pause_stream(connection: Connection, workspace_id: UUID, name: str, *, reason: str) -> bool:
-    """Start no attempt of this mailstream until it is resumed. False where there is none of that name."""
+def pause_by_person(
+    connection: Connection, *, workspace_id: UUID, name: str, reason: str, user_id: UUID | None = None
+) -> bool:
+    """Start no attempt of this mailstream until it is resumed, with an audit row. False where there is none such."""
     done = connection.execute(
         "update sendonce.mailstreams set paused_at = coalesce(paused_at, now()), paused_reason = %s"
         " where workspace_id = %s and name = %s",
         (reason, workspace_id, name),
     )
-    return done.rowcount == 1
+    return _written(connection, done.rowcount, audit.Action.PAUSE_STREAM, workspace_id, name, reason, user_id)
 
 
-def resume_stream(connection: Connection, workspace_id: UUID, name: str) -> bool:
-    """End a pause. False where there is no mailstream of that name."""
+def resume_by_person(
+    connection: Connection, *, workspace_id: UUID, name: str, user_id: UUID | None = None, reason: str | None = None
+) -> bool:
+    """End a pause; what waits leaves at once. With an audit row. False where there is no mailstream of that name."""
     done = connection.execute(
         "update sendonce.mailstreams set paused_at = null, paused_reason = null where workspace_id = %s and name = %s",
         (workspace_id, name),
     )
-    return done.rowcount == 1
+    return _written(connection, done.rowcount, audit.Action.RESUME_STREAM, workspace_id, name, reason, user_id)
+
+
+def _written(
+    connection: Connection, found: int, action: audit.Action, workspace_id: UUID, name: str, reason: str | None,
+    user_id: UUID | None,
+) -> bool:  # fmt: skip
+    if found:
+        audit.record(
+            connection, action, workspace_id=workspace_id, user_id=user_id, subject=name, reason=reason
+        )  # fmt: skip
+    return found == 1
 
 
 def check_rules(rules: Rules, *, key_window: timedelta | None, settling_time: timedelta | None) -> None:

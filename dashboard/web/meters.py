@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from flask import Flask, g, request
@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from werkzeug.wrappers import Response
 
 from dashboard.ledger.database import Connection, Database, database_now
-from dashboard.ledger.metrics import SILENCE, read_series, read_watched_all
+from dashboard.ledger.metrics import SILENCE, Open, Scraped, read_open_all, read_series, read_watched_all
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they say when each process began, which nobody asks for
 
@@ -90,6 +90,25 @@ class LedgerCollector(Collector):
         yield from families
 
 
+def _age(state: str) -> Callable[[Scraped, list[Open]], float]:
+    """For how long the first send of a workspace waits in a state."""
+    return lambda _, opened: max((one.age for one in opened if one.state == state), default=0.0)
+
+
+_BY_WORKSPACE: tuple[tuple[str, str, Callable[[Scraped, list[Open]], float]], ...] = (
+    ("outbox_requests", "Requests that wait to be relayed; counted up to 10,000.", lambda row, _: row.outbox),
+    ("outbox_age_seconds", "Age of the oldest request that could be relayed now.", lambda row, _: row.outbox_age),
+    ("oldest_due_send_age_seconds", "How long the longest-waiting send has been due and unclaimed.", _age("pending")),
+    ("oldest_unknown_send_age_seconds", "How long the longest-unknown send has been so.", _age("unknown")),
+    ("oldest_held_send_age_seconds", "How long the longest-held send waits for a person.", _age("held")),
+    ("stale_claims", "Claims past their lease.", lambda _, opened: sum(one.stale for one in opened)),
+    (
+        "dead_letters", "What could not be taken and waits for a person; counted up to 1,000.",
+        lambda row, _: row.dead_letters,
+    ),
+)  # fmt: skip
+
+
 def _families(connection: Connection) -> Iterator[Metric]:
     rows = read_watched_all(connection)
     names = {row.workspace_id: row.workspace for row in rows}
@@ -101,23 +120,14 @@ def _families(connection: Connection) -> Iterator[Metric]:
                 family.add_metric(label_values, value)
         return family
 
-    by_workspace = (
-        ("outbox_requests", "Requests that wait to be relayed; counted up to 10,000.", "outbox"),
-        ("outbox_age_seconds", "Age of the oldest request that could be relayed now.", "outbox_age"),
-        ("oldest_due_send_age_seconds", "How long the longest-waiting send has been due and unclaimed.", "due_age"),
-        ("oldest_unknown_send_age_seconds", "How long the longest-unknown send has been so.", "unknown_age"),
-        ("oldest_held_send_age_seconds", "How long the longest-held send waits for a person.", "held_age"),
-        ("stale_claims", "Claims past their lease.", "stale_claims"),
-        ("dead_letters", "What could not be taken and waits for a person; counted up to 1,000.", "dead_letters"),
-    )
-    for name, told, attribute in by_workspace:
-        yield gauge(name, told, ["workspace"], [([row.workspace], getattr(row, attribute)) for row in rows])
-    open_sends = connection.execute(
-        "select workspace_id, mailstream, state::text, count(*) from sendonce.work group by 1, 2, 3"
-    ).fetchall()
+    opened = read_open_all(connection)
+    of_it = {id: [one for one in opened if one.workspace_id == id] for id in names}
+    for name, told, value in _BY_WORKSPACE:
+        yield gauge(name, told, ["workspace"], [([row.workspace], value(row, of_it[row.workspace_id])) for row in rows])
     yield gauge(
-        "open_sends", "Sends that are not settled, by state.", ["workspace", "mailstream", "state"],
-        [([names.get(row[0], "?"), row[1], row[2]], row[3]) for row in open_sends],
+        "open_sends", "Sends that are not settled, by state; counted up to 10,000.",
+        ["workspace", "mailstream", "state"],
+        [([names.get(one.workspace_id, "?"), one.mailstream, one.state], one.number) for one in opened],
     )  # fmt: skip
     accounts = connection.execute(
         "select workspace_id, name, provider, coalesce(paused_until > now(), false)::int from sendonce.accounts"

@@ -77,6 +77,47 @@ def test_a_silence_is_made_and_ended(api: Api) -> None:
     assert api.send("POST", SILENCES, json={"seconds": 3600, "reason": " "}).status_code == 400
 
 
+CHANNELS = "/api/v1/alerts/channels"
+
+
+def test_a_channel_is_for_admins_and_is_added_tried_and_removed(api: Api) -> None:
+    wanted = {"name": "on-call", "kind": "webhook", "url": "https://hooks.example.com/planted"}
+    assert api.send("POST", CHANNELS, json=wanted).status_code == 403
+    api.place.run("update sendonce.roles set role = 'admin'")
+    made = api.send("POST", CHANNELS, json=wanted)
+    assert made.status_code == 201
+    assert made.json is not None
+    assert made.json["secret"].startswith("whsec_")
+    people = {"name": "ops", "kind": "email", "addresses": ["ada@example.com"], "least_severity": "critical"}
+    assert api.send("POST", CHANNELS, json=people).status_code == 201
+    assert api.send("POST", f"{CHANNELS}/on-call/test").status_code == 202
+    listed = api.get(CHANNELS)
+    assert "planted" not in listed.text
+    assert "whsec_" not in listed.text
+    assert listed.json is not None
+    shown = [(one["name"], one["least_severity"], one["last_notice"] is None) for one in listed.json["channels"]]
+    assert shown == [("on-call", "warning", False), ("ops", "critical", True)]
+    assert set(made.json) - {"secret"} == set(listed.json["channels"][0])
+    for status in (204, 404):
+        assert api.send("DELETE", f"{CHANNELS}/on-call").status_code == status
+    assert api.send("POST", f"{CHANNELS}/on-call/test").status_code == 404
+
+
+def test_a_channel_that_makes_no_sense_is_refused_with_the_reason(api: Api) -> None:
+    api.place.run("update sendonce.roles set role = 'admin'")
+    wanted = {"name": "on-call", "kind": "webhook", "url": "https://hooks.example.com/x"}
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"kind": "pigeon"}, "is one of: webhook"), ({"url": "ftp://example.com"}, "must look like https"),
+        ({"name": "On Call"}, "lower-case"), ({"colour": "red"}, "not a field"), ({"least_severity": 3}, "is one of"),
+        ({"kind": "email"}, "must be a list"), ({"kind": "email", "addresses": []}, "1 to 20"),
+    ]  # fmt: skip
+    for changed, why in changes:
+        answer = api.send("POST", CHANNELS, json=wanted | changed)
+        assert answer.status_code == 400, changed
+        assert why in answer.text
+    assert api.get(CHANNELS).json == {"channels": []}
+
+
 def test_what_fires_is_listed(api: Api) -> None:
     for closed in ("null", "now()"):
         api.place.run(

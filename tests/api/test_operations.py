@@ -49,6 +49,15 @@ def test_accounts_are_paused_and_resumed(api: Api, ada: str) -> None:
     resumed = ok(api.send("POST", "/api/v1/accounts/main/resume", json=WHY, token=ada), 200, "Account")
     assert resumed["paused"] is False
     refused(api.send("POST", "/api/v1/accounts/other/pause", json=WHY, token=ada), 404)
+    for verb, reason in (("pause", "new version"), ("resume", None)):
+        path = f"/api/v1/mailstreams/receipts/{verb}"
+        stream = ok(api.send("POST", path, json=WHY, token=ada), 200, "PausedMailstream")
+        assert stream == {"name": "receipts", "paused": reason is not None, "paused_reason": reason}
+        row = api.place.one("select paused_reason from sendonce.mailstreams where name = 'receipts'")
+        assert row["paused_reason"] == reason
+        refused(api.send("POST", f"/api/v1/mailstreams/other/{verb}", json=WHY, token=ada), 404)
+    actions = api.place.all("select action from sendonce.audit order by id")
+    assert [row["action"] for row in actions[-2:]] == ["pause_stream", "resume_stream"]
     assert api.place.one("select count(distinct user_id) as n from sendonce.audit") == {"n": 1}
 
 

@@ -190,6 +190,7 @@ def test_a_mailstream_is_paused_with_a_reason_and_resumed(ledger: Database, caps
     assert run(["stream", "resume", "news"]) == 0
     assert ask(ledger, "select paused_at from sendonce.mailstreams") is None
     assert run(["stream", "pause", "views", "--reason", "x"]) == 2
+    assert run(["stream", "pause", "news", "--reason", "x", "--user", "nobody"]) == 2
     assert "default has no mailstream views" in capsys.readouterr().err
 
 

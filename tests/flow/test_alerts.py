@@ -6,9 +6,8 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -35,7 +34,9 @@ from dashboard.settings import Settings
 from dashboard.simulator import Config, Simulator
 from dashboard.worker.alert import look
 from dashboard.worker.notify import Notifier
-from tests.crew import ask
+from tests.crew import Rival, ask, until
+from tests.ear import SILENCE, Ear
+from tests.ear import ear as ear
 from tests.factories import own_database
 from tests.place import EMPTY, KEYS, Place
 
@@ -43,44 +44,6 @@ NEVER = timedelta()
 HELD = Rule(
     name="held-sends", measure=Measure.HELD, threshold=2, clears_at=1, hold_for=NEVER, severity=Severity.CRITICAL
 )
-
-
-@dataclass
-class Ear:
-    """A server that takes what it is told; ``answers`` are its next statuses, then 200."""
-
-    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    url: str = ""
-
-
-@pytest.fixture
-def ear() -> Iterator[Ear]:
-    """Listens on this machine."""
-    it = Ear()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            it.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            status = it.answers.pop(0) if it.answers else 200
-            self.send_response(status)
-            if status == 302:
-                self.send_header("location", it.url)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    it.url = f"http://127.0.0.1:{server.server_port}/hook?team=mail"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield it
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @dataclass
@@ -369,6 +332,93 @@ def test_it_is_given_up_in_the_end(watch: Watch, ear: Ear) -> None:
     assert watch.tell() == 0
     (alert,) = watch.history()
     assert (alert.given_up, alert.waiting, len(ear.heard)) == (1, 0, len(alerts.WAITS) + 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(500, "answered 500"), (302, "answered 302, and redirects are not followed"),
+                          (SILENCE, "no answer in time")],
+)  # fmt: skip
+def test_whatever_a_receiver_does_it_is_told_in_the_end_and_once(
+    watch: Watch, ear: Ear, status: int, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.channels.post.SECONDS", 0.2)
+    watch.rule()
+    watch.channel(ChannelKind.WEBHOOK, webhook_target(ear.url))
+    ear.answers = [status]
+    watch.held(3)
+    watch.look()
+    assert watch.tell() == 1
+    (alert,) = watch.history()
+    assert (alert.waiting, alert.given_up, alert.last_error) == (1, 0, error)
+    ear.awake.set()
+    watch.pass_time(alerts.WAITS[0])
+    assert watch.tell() == 1
+    watch.pass_time(timedelta(days=2))
+    assert watch.tell() == 0
+    (alert,) = watch.history()
+    assert (alert.delivered, alert.waiting, len(ear.heard)) == (1, 0, 2)
+
+
+def test_a_private_address_is_not_called_unless_that_is_allowed(watch: Watch, ear: Ear) -> None:
+    watch.settings = replace(watch.settings, alert_private_targets=False)
+    watch.rule()
+    watch.channel(ChannelKind.WEBHOOK, webhook_target(ear.url))
+    watch.held(3)
+    watch.look()
+    assert watch.tell() == 1
+    (alert,) = watch.history()
+    assert (alert.given_up, ear.heard) == (1, [])
+    assert "private network" in str(alert.last_error)
+
+
+def killed_while_it_tells(watch: Watch, ear: Ear) -> None:
+    """A worker takes the notice, calls, and ends before it could write down what came of it."""
+    with watch.place.database.transaction() as connection:
+        (notice,) = alerts.take_notices(connection, limit=1)
+    Notifier(watch.place.database, watch.place.vault, watch.settings)._sent(notice)
+
+
+def test_a_worker_that_is_killed_between_telling_and_writing_it_down_has_it_told_again_by_the_same_name(
+    watch: Watch, ear: Ear
+) -> None:
+    watch.rule()
+    watch.channel(ChannelKind.WEBHOOK, webhook_target(ear.url))
+    watch.held(3)
+    watch.look()
+    killed_while_it_tells(watch, ear)
+    assert watch.tell() == 0, "nobody else has it while it may be under way"
+    watch.pass_time(alerts.TAKEN_FOR)
+    assert watch.tell() == 1
+    assert len({headers["webhook-id"] for headers, _ in ear.heard}) == 1, "by which the receiver knows a repeat"
+    (alert,) = watch.history()
+    assert (alert.delivered, alert.waiting, len(ear.heard)) == (1, 0, 2)
+
+
+def test_a_notice_at_which_every_worker_ends_is_given_up_and_keeps_nobody_else_waiting(watch: Watch, ear: Ear) -> None:
+    watch.rule()
+    watch.channel(ChannelKind.WEBHOOK, webhook_target(ear.url))
+    watch.held(3)
+    watch.look()
+    for _ in range(len(alerts.WAITS) + 1):
+        killed_while_it_tells(watch, ear)
+        watch.pass_time(alerts.TAKEN_FOR)
+    assert watch.tell() == 0
+    (alert,) = watch.history()
+    assert (alert.given_up, alert.waiting, len(ear.heard)) == (1, 0, len(alerts.WAITS) + 1)
+
+
+def test_of_two_workers_at_once_one_tells_it(watch: Watch, ear: Ear) -> None:
+    watch.rule()
+    watch.channel(ChannelKind.WEBHOOK, webhook_target(ear.url))
+    watch.held(3)
+    watch.look()
+    ear.answers = [SILENCE]
+    first = Rival(watch.tell)
+    until(lambda: len(ear.heard) == 1)
+    assert watch.tell() == 0, "it is under way"
+    ear.awake.set()
+    assert first.result == 1
+    assert len(ear.heard) == 1
 
 
 def test_that_it_is_over_is_told_after_that_it_was(watch: Watch, ear: Ear) -> None:

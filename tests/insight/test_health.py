@@ -93,6 +93,7 @@ def test_every_part_has_its_check() -> None:
         ("Sweep", {"worked": replace(worker(EVERY), loop_ages={"sweep": 300.0})}, "not gone round"),
         ("Account main", {"account": replace(ACCOUNT, paused_for_good=True, paused_reason="a test")}, "by a person"),
         ("Account main", {"account": replace(ACCOUNT, paused_until=NOON, paused_reason="quota")}, "after trouble"),
+        ("Account main", {"heard": replace(HEARD, attempts=20, unanswered=2)}, "2 of 20 attempts"),
         ("Webhooks of main", {"heard": replace(HEARD, events=0)}, "no event about any"),
         ("Roll-ups", {"gauges": replace(QUIET, measured_at=NOON - timedelta(minutes=9))}, "end 9 min ago"),
         ("Retention", {"worked": replace(worker(EVERY), loop_ages={"retain": 300.0})}, "not gone round"),
@@ -105,6 +106,21 @@ def test_what_is_stalled_is_named_with_its_cause_and_a_next_step(name: str, give
     assert found[name].motion is Motion.STALLED
     assert cause in found[name].cause
     assert found[name].next_step
+
+
+@pytest.mark.parametrize("heard", [{"attempts": 19, "unanswered": 19}, {"attempts": 100, "unanswered": 5}])
+def test_few_attempts_or_few_of_them_without_an_answer_say_nothing_about_a_provider(heard: dict[str, int]) -> None:
+    assert checks(heard=replace(HEARD, **heard))["Account main"].motion is Motion.RUNNING
+
+
+def test_a_worker_that_was_lost_is_named_for_a_while_though_others_run() -> None:
+    gone = replace(worker(EVERY, "lost"), name="host-2:7:ab", in_flight=3)
+    for minutes, named in ((1, True), (16, False)):
+        gone = replace(gone, heartbeat_at=NOON - timedelta(minutes=minutes))
+        workers = [worker(EVERY), gone]
+        found = banner(judge_health(QUIET, workers), named_checks(QUIET, workers, [ACCOUNT], [HEARD]), workers)
+        assert found.cause.startswith("Worker host-2:7:ab: it has not beaten for 60 s") is named
+        assert ("3 calls in flight" in found.cause) is named
 
 
 def test_a_provider_that_tells_nothing_later_has_no_check_of_webhooks() -> None:

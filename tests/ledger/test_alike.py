@@ -14,6 +14,7 @@ from tests.crew import (
     Hand,
     ask,
     attempt_ages,
+    attempts_age,
     decide,
     due_now,
     graces_end,
@@ -75,6 +76,16 @@ def test_after_a_resend_the_time_of_the_first_word_tells_which_attempt_was_taken
     hear(place, told(EventType.DELIVERED, first, "msg-a", occurred_at=now - HOUR / 2))
     assert alike(place) == Alike(1, 1, 2)
     hear(place, told(EventType.DELIVERED, second, "msg-b", occurred_at=now + HOUR / 60))
+    assert alike(place) == Alike(1, 2, 2, timed=1)
+
+
+def test_an_event_that_names_its_attempt_tells_more_than_its_time(place: Place) -> None:
+    """So it is where no key is honoured. A taken one whose first word comes hours late is not mistaken for the next."""
+    first, now = resent(place, "a")
+    second, _ = resent(place, "b")
+    later = now + HOUR / 60
+    hear(place, told(EventType.DELIVERED, first, "msg-1", attempt=1, occurred_at=later))
+    hear(place, told(EventType.DELIVERED, second, "msg-b", attempt=2, occurred_at=later))
     assert alike(place) == Alike(1, 2, 2)
 
 
@@ -109,8 +120,7 @@ def test_the_odds_agree_with_what_is_true(place: Place) -> None:
         sends, hand = ask(place, *(f"k{i}" for i in range(start, start + 200))), Hand(place)
         for started in hand.start(hand.claim(200)):
             hand.finish(started, "ambiguous", error_class="read_timeout")
-        for send in sends:
-            attempt_ages(place, send, HOUR)
+        attempts_age(place, sends, HOUR)
         long_ago = datetime.now(UTC) - HOUR + timedelta(seconds=5)
         really = [send for send in sends if dice.random() < truth]
         taken.update(really)

@@ -162,6 +162,15 @@ def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> No
             assert scanned(full.connection, statement(name), counted) == set(), name
 
 
+def test_a_scrape_of_the_metrics_costs_no_more_with_a_long_queue(full: Factory) -> None:
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(HELD_ONCE)
+        full.connection.execute("analyze sendonce.holds")
+        for name in ("read_watched_all", "read_open_all"):
+            assert scanned(full.connection, statement(name), {"counted": 100}, more=("holds",)) == set(), name
+            assert pages(full.connection, statement(name), {"counted": 100}) < 500, name
+
+
 @pytest.mark.parametrize("what", Behind)
 def test_the_sends_behind_a_point_come_by_an_index(full: Factory, what: Behind) -> None:
     noon = generated.BEGAN.replace(hour=12)

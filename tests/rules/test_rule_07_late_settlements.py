@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from dashboard.ledger import attempts
 from dashboard.ledger.attempts import Kind
 from dashboard.lifecycle import Decision
 from tests.crew import (
+    BACKOFF,
     Hand,
     Rival,
     ask_one,
@@ -20,10 +24,11 @@ from tests.crew import (
     state_of,
     swept,
     unknown,
+    violations,
     wait_for_a_waiter,
     work_of,
 )
-from tests.place import Place
+from tests.place import Place, outcome_of
 
 
 @pytest.fixture(autouse=True)
@@ -165,3 +170,22 @@ def test_an_attempt_that_was_lost_with_its_commit_settles_none_that_has_its_numb
     hand.finish(running, "ambiguous")
     assert hand.finish(lost, "refused").late == 1
     assert (state_of(place, send), attempts_of(place, send)) == ("unknown", ["ambiguous"])
+
+
+@pytest.mark.parametrize("first", ["accepted", "refused"])
+def test_the_answers_of_two_attempts_of_one_send_may_be_stored_together(place: Place, first: Kind) -> None:
+    """As after a time without the database, in which another attempt was released and made."""
+    send, hand, once = released(place)
+    (again,) = hand.start()
+    second: Kind = "refused" if first == "accepted" else "accepted"
+    outcomes = [
+        outcome_of(once, first, "m-1" if first == "accepted" else None),
+        outcome_of(again, second, "m-2" if second == "accepted" else None),
+    ]
+    with place.database.transaction() as connection:
+        attempts.finish(connection, hand.id, outcomes, backoff=BACKOFF, breaker=timedelta(seconds=30))
+    assert state_of(place, send) == "accepted"
+    assert attempts_of(place, send) == [
+        {"accepted": "accepted", "refused": "rejected"}[kind] for kind in (first, second)
+    ]
+    assert violations(place) == []

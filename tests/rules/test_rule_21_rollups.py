@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -12,15 +13,17 @@ from uuid import UUID
 import pytest
 from psycopg.rows import dict_row, namedtuple_row
 
-from dashboard.ledger import attempts, retention, rollups
+from dashboard.ledger import attempts, events, outbox, retention, rollups
 from dashboard.ledger.database import Connection
+from dashboard.ledger.events import Told
 from dashboard.ledger.metrics import SUMMED
 from dashboard.ledger.tables import NO_ACCOUNT, metadata
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.roll_up import roll_up
 from tests.conftest import SOAK
 from tests.factories import Factory, at
-from tests.ledger.course import Ledger, now_of
+from tests.ledger.course import BACKOFF, Ledger, now_of
+from tests.place import outcome_of
 
 DERIVED = ("rollups", "rollup_hours", "latencies", "latency_hours", "carriers")
 MEASURED = ("outbox_age_seconds", "unknown")
@@ -389,3 +392,120 @@ def test_after_any_history_the_roll_ups_are_the_ledgers_and_a_rebuild_changes_no
         assert rolled_up(connection) == counted(connection)
     assert rebuilt(ledger) == incremental
     assert all(incremental.values()), "nothing was left out of the history"
+
+
+# ── many sends ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SENDS, AT_ONCE = (100_000, 1_000) if SOAK else (200, 50)
+
+
+class Crowd(History):
+    """The same kinds of things, to many sends at once."""
+
+    def ask_many(self, number: int) -> None:
+        """So many new keys; one in five deliveries is of a key that was there before, also with other content."""
+        requests = []
+        for _ in range(number * 5 // 4):
+            again = self.keys > 0 and self.dice.random() < 0.2
+            self.keys += not again
+            which = self.dice.randrange(self.keys) if again else self.keys - 1
+            requests.append({
+                "mailstream": ("receipts", "welcome")[which % 2], "key": f"k{which}",
+                "recipient": {"id": "recipient_1", "address": "ada@example.com"},
+                "trigger": {
+                    "type": self.dice.choice(["order.paid", "order.shipped"]), "id": f"evt_{len(requests)}",
+                    "endpoint": self.dice.choice(["/hooks/a", "/hooks/b"]),
+                },
+                "message": {
+                    "from": "shop@example.com", "text": "!", "subject": "Hi" if self.dice.random() < 0.95 else "Ho",
+                },
+            })  # fmt: skip
+        with self.ledger.step() as connection:
+            connection.execute(
+                "insert into sendonce.outbox (send_id, workspace_id, source, request)"
+                " select sendonce.send_id(w, request ->> 'mailstream', request ->> 'key'), w, source, request"
+                " from (select %s::uuid as w, unnest(%s::text[]) as source, unnest(%s::jsonb[]) as request) asked",
+                [
+                    self.ledger.made.workspace,
+                    [self.dice.choice(["outbox", "api", "queue"]) for _ in requests],
+                    [json.dumps(request) for request in requests],
+                ],
+            )
+        relayed = 1
+        while relayed:
+            with self.ledger.step() as connection:
+                relayed = len(outbox.relay(connection, self.ledger.vault, limit=1000, worker=self.ledger.worker).met)
+
+    def finish_many(self) -> None:
+        """Most calls end, in any order; the others are left for the sweep, or answer much later."""
+        self.dice.shuffle(self.started)
+        ended = [self.started.pop() for _ in range(len(self.started) * 4 // 5)]
+        kinds: list[Any] = ["accepted"] * 6 + ["refused", "refused_for_now", "ambiguous", "never_written"]
+        outcomes = []
+        for one in ended:
+            kind = self.dice.choice(kinds)
+            message_id = f"m-{one.send_id}-{one.n}" if kind == "accepted" else None
+            code = None if kind == "accepted" else "500"
+            outcomes.append(outcome_of(one, kind, message_id, error_code=code))
+        with self.ledger.step() as connection:
+            attempts.finish(
+                connection, self.ledger.worker, outcomes, backoff=BACKOFF, breaker=timedelta(microseconds=1)
+            )
+
+    def hear_many(self, number: int) -> None:
+        """Events of any sends: late, ahead of our clock, out of order; and earlier ones again, also under other ids."""
+        with self.ledger.step() as connection:
+            rows = connection.execute(
+                "select id from sendonce.sends order by md5(id::text || %s) limit %s",
+                [str(len(self.told)), number],
+            ).fetchall()
+            now = now_of(connection)
+        words = [EventType.DELIVERED] * 3 + [EventType.BOUNCED, EventType.COMPLAINED, EventType.DEFERRED]
+        fresh = []
+        for (send_id,) in rows:
+            ago = timedelta(minutes=self.dice.choice([-600, -1, 0, 1, 5, 61, 4000]))
+            facts: dict[str, Any] = {"occurred_at": now - ago, "event_id": f"e{len(self.told) + len(fresh)}"}
+            fresh.append((send_id, self.dice.choice(words), facts))
+        again = [
+            (send_id, word, facts | ({"event_id": f"again-{self.dice.random()}"} if self.dice.random() < 0.5 else {}))
+            for send_id, word, facts in self.dice.sample(self.told, min(len(self.told), number // 4))
+        ]
+        self.told += fresh
+        told = [Told(event_type=word, send_id=str(send_id), **facts) for send_id, word, facts in [*fresh, *again]]
+        self.dice.shuffle(told)
+        with self.ledger.step() as connection:
+            events.ingest(
+                connection, self.ledger.vault, workspace_id=self.ledger.made.workspace,
+                account_id=self.ledger.made.account, told=told, received_at=now,
+            )  # fmt: skip
+
+
+def test_the_roll_ups_of_many_sends_are_the_ledgers_and_a_rebuild_changes_nothing(ledger: Ledger) -> None:
+    """200 sends here, 100,000 in the long form, with late, repeated and out-of-order events."""
+    crowd = Crowd(ledger, seed=21)
+    rounds = SENDS // AT_ONCE
+    for number in range(rounds):
+        crowd.ask_many(AT_ONCE)
+        crowd.start()
+        crowd.finish_many()
+        crowd.hear_many(AT_ONCE)
+        if crowd.dice.random() < 0.3:
+            crowd.sweep()
+            ledger.reconcile()
+        if crowd.dice.random() < 0.7:
+            with ledger.step() as connection:
+                roll_up(connection, crowd.dice.choice([20, 1000, 100_000]))
+        if number % max(rounds // 10, 2) == 1:
+            ledger.age(crowd.dice.choice([1, 7, 60, 500]))
+    roll_all_up(ledger, limit=100_000)
+    with ledger.step() as connection:
+        incremental = figures(connection)
+        rolled, true = rolled_up(connection), counted(connection)
+    assert rolled == true
+    recorded = sum(number for name, number in rolled.items() if name[0] == "recorded")
+    assert recorded >= SENDS * 0.95
+    assert {str(name[0]) for name in rolled} >= {
+        "recorded", "duplicate", "mismatch", "attempts_ambiguous", "delivered", "bounced", "complained",
+        "event_repeats", "stale_claims",
+    }  # fmt: skip
+    assert rebuilt(ledger) == incremental

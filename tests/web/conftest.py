@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -86,6 +86,18 @@ class House:
         """What the database says."""
         with self.database.transaction(durable=False) as connection:
             return connection.execute(query, values).fetchall()  # type: ignore[call-overload, no-any-return]
+
+    def read_by(self, act: Callable[[], object]) -> set[str]:
+        """The tables that the application reads while ``act`` runs, as PostgreSQL counts it."""
+        before = self._reads()
+        act()
+        return {str(name) for name, _ in set(self._reads()) - set(before)}
+
+    def _reads(self) -> list[tuple[object, ...]]:
+        with self.database.transaction(durable=False) as one, self.database.transaction(durable=False) as other:
+            for connection in (one, other):  # all that the application has: each tells at the end of a transaction
+                connection.execute("select pg_stat_force_next_flush()")
+        return self.rows("select relname, seq_scan + coalesce(idx_scan, 0) from pg_stat_user_tables")
 
 
 @pytest.fixture(scope="session")

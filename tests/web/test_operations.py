@@ -52,6 +52,21 @@ def test_a_provider_is_paused_and_resumed_with_a_reason(house: House) -> None:
     assert browser.post("/operations/accounts/nobody/pause", reason="x").status_code == 404
 
 
+def test_a_mailstream_is_paused_and_resumed_with_a_reason(house: House) -> None:
+    browser = house.browser("operator")
+    where = "/operations/mailstreams/receipts"
+    browser.post(f"{where}/pause", reason=" ")
+    assert "Give a reason" in browser.get("/operations").text
+    browser.post(f"{where}/pause", reason="wrong price in the text")
+    assert "paused: wrong price in the text" in browser.get("/operations").text
+    browser.post(f"{where}/resume", reason="")
+    assert "paused: wrong price" not in browser.get("/operations").text
+    written = house.rows("select action, user_id, reason from sendonce.audit where action like '%%stream' order by id")
+    operator = house.people["operator"]
+    assert written == [("pause_stream", operator, "wrong price in the text"), ("resume_stream", operator, None)]
+    assert browser.post("/operations/mailstreams/nothing/pause", reason="x").status_code == 404
+
+
 def test_a_provider_shows_its_breaker_and_what_its_attempts_met_lately(house: House) -> None:
     house.factory.failed()
     house.factory.unknown()

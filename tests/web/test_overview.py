@@ -79,6 +79,19 @@ def test_the_page_says_what_a_rise_means_and_who_carries_it(house: House) -> Non
     assert "set up twice" in page
 
 
+def test_it_is_drawn_from_roll_ups_the_outbox_and_the_work_table(house: House) -> None:
+    busy(house.factory)
+    house.factory.held()
+    house.commit()
+    browser = house.browser("support")
+    read = house.read_by(
+        lambda: [browser.get(f"/overview{part}?range={span}") for part in ("", "/figures") for span in ("1h", "30d")]
+    )
+    assert {"rollups", "rollup_hours", "latencies", "carriers", "outbox", "work"} <= read
+    small = {"holds", "markers", "workers", "accounts", "mailstreams", "workspaces", "users", "roles", "sessions"}
+    assert read <= small | {"rollups", "rollup_hours", "latencies", "latency_hours", "carriers", "outbox", "work"}
+
+
 def test_a_point_of_a_chart_opens_the_sends_behind_it(house: House) -> None:
     make = house.factory
     again, doubted = make.accepted(key="came-again"), make.unknown(key="in-doubt", doubted=32)

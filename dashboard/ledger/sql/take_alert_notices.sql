@@ -1,7 +1,12 @@
 -- Take notices that are due, and put their next try off so that nobody else has them meanwhile; that it is over
--- is told after that it was. No row: none is due.
-with due as (
-  select n.id from sendonce.alert_notices n where n.next_try_at <= now() and not (n.kind = 'cleared' and exists (
+-- is told after that it was. One that was taken as often as it may be, and never told of, ended its workers: it is given
+-- up. No row: none is due.
+with fatal as (
+  update sendonce.alert_notices set next_try_at = null, gave_up_at = now(),
+    last_error = 'no worker that sent it lived to tell'
+  where next_try_at <= now() and tries >= %(most)s::int
+), due as (
+  select n.id from sendonce.alert_notices n where n.next_try_at <= now() and n.tries < %(most)s::int and not (n.kind = 'cleared' and exists (
     select from sendonce.alert_notices f where f.alert_id = n.alert_id and f.channel_id = n.channel_id
       and f.kind = 'fired' and f.next_try_at is not null))
   order by n.next_try_at, n.id limit %(limit)s::int for update skip locked

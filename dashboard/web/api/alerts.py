@@ -1,30 +1,35 @@
-"""``/api/v1/alerts``: what fires, what is watched, and when nobody is to be told. The rules are those of the page."""
+"""``/api/v1/alerts``: what fires, what is watched, who is told, and when nobody is. The rules are those of the page."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from flask import Blueprint, Response, request
 
-from dashboard.ledger import alert_rules
+from dashboard.ledger import alert_channels, alert_rules
 from dashboard.ledger import alerts as ledger_alerts
+from dashboard.ledger.alert_channels import ChannelRow, Target
 from dashboard.ledger.alert_rules import Rule, RuleRow
 from dashboard.ledger.alerts import AlertRow, Silence
 from dashboard.ledger.measures import Measure
 from dashboard.ledger.refused import Refused
 from dashboard.ledger.requests import BadRequest, storable
-from dashboard.ledger.tables import Severity
+from dashboard.ledger.tables import ChannelKind, Role, Severity
 from dashboard.web.api import problems, reading
 from dashboard.web.api.problems import Problem
 from dashboard.web.api.shown import answer, iso
 from dashboard.web.bodies import raw_body
 from dashboard.web.permissions import by_token
-from dashboard.web.state import database
+from dashboard.web.state import database, vault
 
 MAX_BODY = 20_000
 LIMIT = 200
+
+Word = TypeVar("Word", bound=StrEnum)
 
 blueprint = Blueprint("api_alerts", __name__, url_prefix="/api/v1/alerts")
 problems.install(blueprint)
@@ -129,6 +134,90 @@ def end_silence(number: int) -> Response:
     return Response(status=204)
 
 
+@blueprint.get("/channels")
+@by_token
+def list_channels() -> Response:
+    """Who is told, and what came of the last notice."""
+    who = reading.operator()
+    with database().transaction(durable=False) as connection:
+        found = alert_channels.list_channels(connection, who.workspace_id)
+    return answer({"channels": [_channel(one) for one in found]})
+
+
+@blueprint.post("/channels")
+@by_token
+def add_channel() -> Response:
+    """Tell of alerts there, too. The secret of a webhook is in this answer only."""
+    who = reading.operator(Role.ADMIN)
+    raw = _object()
+    if unknown := raw.keys() - {"name", "kind", "url", "addresses", "least_severity"}:
+        raise BadRequest(min(unknown), "is not a field of a channel")
+    kind = _word(raw, "kind", ChannelKind)
+    least = _word({"least_severity": Severity.WARNING, **raw}, "least_severity", Severity)
+    name = _text(raw, "name")
+    with database().transaction() as connection:
+        target: Target = _refusing(lambda: _target(kind, raw))
+        _refusing(
+            lambda: alert_channels.add_channel(
+                connection, vault(), workspace_id=who.workspace_id, name=name, kind=kind, target=target,
+                least_severity=least, user_id=who.user_id,
+            )
+        )  # fmt: skip
+        made = next(one for one in alert_channels.list_channels(connection, who.workspace_id) if one.name == name)
+    return answer({**_channel(made), "secret": target.secret or None}, 201)
+
+
+@blueprint.delete("/channels/<string:name>")
+@by_token
+def remove_channel(name: str) -> Response:
+    """Tell nobody there any more."""
+    who = reading.operator(Role.ADMIN)
+    with database().transaction() as connection:
+        _on_channel(
+            lambda: alert_channels.remove_channel(
+                connection, name, workspace_id=who.workspace_id, user_id=who.user_id
+            )
+        )  # fmt: skip
+    return Response(status=204)
+
+
+@blueprint.post("/channels/<string:name>/test")
+@by_token
+def try_channel(name: str) -> Response:
+    """Have a worker send a test there."""
+    who = reading.operator()
+    with database().transaction() as connection:
+        _on_channel(
+            lambda: alert_channels.try_channel(connection, name, workspace_id=who.workspace_id, user_id=who.user_id)
+        )
+        (found,) = [one for one in alert_channels.list_channels(connection, who.workspace_id) if one.name == name]
+    return answer(_channel(found), 202)
+
+
+def _on_channel(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except Refused:
+        raise Problem("not-found", "The workspace of this token has no channel of this name.") from None
+
+
+def _target(kind: ChannelKind, raw: dict[str, Any]) -> Target:
+    if kind is not ChannelKind.EMAIL:
+        make = alert_channels.webhook_target if kind is ChannelKind.WEBHOOK else alert_channels.slack_target
+        return make(_text(raw, "url", limit=alert_channels.LONGEST_URL))
+    addresses = raw.get("addresses")
+    if not isinstance(addresses, list) or not all(isinstance(one, str) and storable(one) for one in addresses):
+        raise BadRequest("addresses", "must be a list of addresses")
+    return alert_channels.email_target(addresses)
+
+
+def _word(raw: dict[str, Any], name: str, words: type[Word]) -> Word:
+    value = raw.get(name)
+    if not isinstance(value, str) or value not in set(words):
+        raise BadRequest(name, f"is one of: {', '.join(words)}")
+    return words(value)
+
+
 def _refusing(act: Any) -> Any:
     try:
         return act()
@@ -201,6 +290,15 @@ def _rule(rule: RuleRow) -> dict[str, object]:
         "threshold": rule.threshold, "clears_at": rule.clears_at, "for_seconds": rule.hold_for.total_seconds(),
         "over_seconds": rule.span.total_seconds(), "least": rule.least, "severity": str(rule.severity),
         "enabled": rule.enabled, "state": str(rule.state), "since": iso(rule.since), "value": rule.value,
+    }  # fmt: skip
+
+
+def _channel(one: ChannelRow) -> dict[str, object]:
+    return {
+        "name": one.name, "kind": str(one.kind), "to": one.shown, "least_severity": str(one.least_severity),
+        "last_notice": iso(one.last_at) if one.last_at else None,
+        "last_notice_arrived": iso(one.last_delivered_at) if one.last_delivered_at else None,
+        "last_error": one.last_error,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from dashboard.insight.case import Complaint, Finding
 from dashboard.insight.judging import Sureness
 from dashboard.ledger.markers import Kind
 from dashboard.ledger.measures import Measure
-from dashboard.ledger.tables import AlertState, Severity
+from dashboard.ledger.tables import AlertState, ChannelKind, Severity
 from dashboard.lifecycle import Delivery, Reason, State
 from dashboard.web.api import openapi_held, openapi_operations
 from dashboard.web.api.openapi_parts import COMMON, ID, TAKEN, TIME, Schema
@@ -33,6 +33,16 @@ def _list(name: str, schema: str) -> Schema:
 
 
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+
+_CHANNEL: dict[str, Schema] = {
+    "name": _text("Its name."),
+    "kind": _text("How it is told.", enum=[kind.value for kind in ChannelKind]),
+    "to": _text("Where it goes, as far as that is shown."),
+    "least_severity": _text("What is less urgent is not told here.", enum=[one.value for one in Severity]),
+    "last_notice": _maybe({**TIME, "description": "When the last notice was made."}),
+    "last_notice_arrived": _maybe({**TIME, "description": "When that one arrived; null: not yet, or never."}),
+    "last_error": _maybe(_text("What the last try of it met.")),
+}
 
 SCHEMAS: dict[str, Schema] = {
     "Request": _object(
@@ -216,6 +226,18 @@ SCHEMAS: dict[str, Schema] = {
         seconds={"type": "number", "minimum": 60, "description": "How long, when it is made."}, until=TIME,
         reason=_text("Why.", maxLength=2000), who=_maybe(_text("Who made it.")),
     ),
+    "Channel": _object(tuple(_CHANNEL), **_CHANNEL),
+    "MadeChannel": _object(
+        (*_CHANNEL, "secret"), **_CHANNEL,
+        secret=_maybe(_text("By which a webhook's receiver checks signatures. Shown this once; null for other kinds.")),
+    ),
+    "NewChannel": _object(
+        ("name", "kind"),
+        name=_text("Lower-case letters, digits and -."), kind=_CHANNEL["kind"],
+        url=_text("Of a webhook, or of one that takes Slack's messages.", maxLength=1000),
+        addresses={"type": "array", "items": {"type": "string"}, "description": "Of people, for email."},
+        least_severity=_CHANNEL["least_severity"],
+    ),
     "Problem": _object(
         ("type", "title", "status", "detail"),
         type=_text("The page of this kind of problem.", format="uri"),
@@ -391,6 +413,41 @@ PATHS: dict[str, Schema] = {
             "summary": "Tell people again",
             "parameters": [NUMBER],
             "responses": {"204": {"description": "It has ended."}, "404": _problem("No such silence."), **COMMON},
+        }
+    },
+    "/api/v1/alerts/channels": {
+        "get": {
+            "operationId": "listAlertChannels",
+            "summary": "Who is told of alerts",
+            "parameters": [],
+            "responses": {"200": _answer("All.", _list("channels", "Channel")), **COMMON},
+        },
+        "post": {
+            "operationId": "addAlertChannel",
+            "summary": "Tell of alerts there, too; for tokens that act for an admin",
+            "parameters": [],
+            "requestBody": {"required": True, "content": _json(_ref("NewChannel"))},
+            "responses": {"201": _answer("It is there.", _ref("MadeChannel")), **TAKEN, **COMMON},
+        },
+    },
+    "/api/v1/alerts/channels/{name}": {
+        "delete": {
+            "operationId": "removeAlertChannel",
+            "summary": "Tell nobody there any more; for tokens that act for an admin",
+            "parameters": [NAME],
+            "responses": {"204": {"description": "It is gone."}, "404": _problem("No such channel."), **COMMON},
+        }
+    },
+    "/api/v1/alerts/channels/{name}/test": {
+        "post": {
+            "operationId": "testAlertChannel",
+            "summary": "Have a worker send a test there",
+            "parameters": [NAME],
+            "responses": {
+                "202": _answer("A worker sends it within seconds.", _ref("Channel")),
+                "404": _problem("No such channel."),
+                **COMMON,
+            },
         }
     },
     "/api/v1/investigations": {

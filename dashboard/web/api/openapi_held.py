@@ -85,7 +85,9 @@ SCHEMAS: dict[str, Schema] = {
         odds={
             "type": ["object", "null"],
             "description": "Of earlier attempts that failed so: `taken` of `cases` that evidence settled turned out"
-            " taken, the true share lies between `low` and `high` (95 %), and `untold` were never heard of.",
+            " taken, the true share lies between `low` and `high` (95 %), `untold` were never heard of,"
+            " and `timed` count as not taken only since the provider's first word came after the next attempt: where it"
+            " tells late, the share is too low.",
         },
     ),
     "Decision": record(

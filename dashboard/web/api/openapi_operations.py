@@ -73,6 +73,9 @@ SCHEMAS: dict[str, Schema] = {
         words=text("What was seen, and what to do."), about=text("The domain, where it is about one."),
         rule=text("Which rule says so; may be empty."), publish=text("The record that would mend it; may be empty."),
     ),
+    "PausedMailstream": whole(
+        name=text("Its name."), paused={"type": "boolean"}, paused_reason=maybe(text("Why; null: not paused.")),
+    ),
     "DeadLetters": whole(
         dead_letters={"type": "array", "items": ref("DeadLetter")},
         next=maybe(text("`after` of the next page; null: that was all.")),
@@ -146,6 +149,18 @@ PATHS: dict[str, Schema] = {
             {"202": answer("The last check, until the new one is done.", ref("AccountCheck")), "404": MISSING},
             parameters=[NAME],
         ),
+    },
+    **{
+        f"/api/v1/mailstreams/{{name}}/{verb}": {
+            "post": operation(
+                f"{verb}Mailstream", summary,
+                {"200": answer("It.", ref("PausedMailstream")), "404": MISSING, **TAKEN},
+                parameters=[NAME], requestBody=ONLY_REASON,
+            )
+        }
+        for verb, summary in (
+            ("pause", "Start no attempt of a mailstream"), ("resume", "End a pause of a mailstream"),
+        )
     },
     "/api/v1/dead-letters": {
         "get": operation(

@@ -11,7 +11,7 @@ from flask import Blueprint, Response
 from dashboard.identity import discreet
 from dashboard.insight.checked import document
 from dashboard.ledger import dead_letters as letters
-from dashboard.ledger import workers
+from dashboard.ledger import streams, workers
 from dashboard.ledger.account_checks import ask_for_check, read_check
 from dashboard.ledger.accounts import AccountRow, list_accounts, pause_by_person, read_account_errors, resume_by_person
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
@@ -173,6 +173,36 @@ def _account(one: AccountRow) -> dict[str, Any]:
 
 
 # ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@blueprint.post("/mailstreams/<string:name>/pause")
+@by_token
+def pause_stream(name: str) -> Response:
+    """Start no attempt of a mailstream until somebody resumes it."""
+    who, reason = reading.operator(), reading.reason()
+    with database().transaction() as connection:
+        done = streams.pause_by_person(
+            connection, workspace_id=who.workspace_id, name=name, reason=reason, user_id=who.user_id
+        )
+    return _stream(name, done, reason)
+
+
+@blueprint.post("/mailstreams/<string:name>/resume")
+@by_token
+def resume_stream(name: str) -> Response:
+    """End a pause; what waits leaves at once."""
+    who, reason = reading.operator(), reading.reason()
+    with database().transaction() as connection:
+        done = streams.resume_by_person(
+            connection, workspace_id=who.workspace_id, name=name, user_id=who.user_id, reason=reason
+        )
+    return _stream(name, done, None)
+
+
+def _stream(name: str, done: bool, paused: str | None) -> Response:
+    if not done:
+        raise Problem("not-found", "The workspace of this token has no mailstream of this name.")
+    return answer({"name": name, "paused": paused is not None, "paused_reason": paused})
 
 
 @blueprint.get("/dead-letters")

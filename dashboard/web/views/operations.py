@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import Blueprint, flash, url_for
+from flask import Blueprint, abort, flash, url_for
 from werkzeug.wrappers import Response
 
 from dashboard.ledger.metrics import read_streams, read_workers
+from dashboard.ledger.streams import pause_by_person, resume_by_person
 from dashboard.ledger.tables import Role
 from dashboard.ledger.workers import Asked
 from dashboard.ledger.workers import drain as ask_to_drain
@@ -43,4 +44,33 @@ def drain(worker_id: UUID) -> Response:
             flash(f"{outcome.name} finishes what it has in flight, and ends.")
         case _:
             flash(outcome.reason)
+    return go(url_for("operations.page"))
+
+
+@blueprint.post("/operations/mailstreams/<string:name>/pause")
+@needs(Role.OPERATOR)
+def pause_stream(name: str) -> Response:
+    """Start no attempt of it until somebody resumes it."""
+    reason = args.posted("reason")
+    if not reason:
+        flash("Give a reason: it stands in every trace that waits for it.")
+        return go(url_for("operations.page"))
+    with database().transaction() as connection:
+        if not pause_by_person(connection, workspace_id=here().workspace_id, name=name, reason=reason, user_id=me().id):
+            abort(404)
+    flash(f"{name} is paused. What is under way runs to its end.")
+    return go(url_for("operations.page"))
+
+
+@blueprint.post("/operations/mailstreams/<string:name>/resume")
+@needs(Role.OPERATOR)
+def resume_stream(name: str) -> Response:
+    """End a pause; what waits leaves at once."""
+    with database().transaction() as connection:
+        if not resume_by_person(
+            connection, workspace_id=here().workspace_id, name=name, user_id=me().id,
+            reason=args.posted("reason") or None,
+        ):  # fmt: skip
+            abort(404)
+    flash(f"{name} is active.")
     return go(url_for("operations.page"))

@@ -18,6 +18,7 @@ PAGES = ("accounts", "alerts", "cancel", "dead_letters", "held", "operations", "
 
 ACTIONS = {
     "accounts.pause": ("post /accounts/{name}/pause", "account pause"),
+    "accounts.check_now": ("post /accounts/{name}/check", "provider check"),
     "accounts.resume": ("post /accounts/{name}/resume", "account resume"),
     "alerts.add_channel": ("post /alerts/channels", "alerts add-channel"),
     "alerts.end_silence": ("delete /alerts/silences/{number}", "alerts unsilence"),

@@ -23,7 +23,7 @@ from dashboard.ledger import suppressions
 from dashboard.ledger.accounts import pause_account
 from dashboard.ledger.cancelling import Remembered
 from dashboard.ledger.replay import replay_send
-from dashboard.ledger.streams import pause_stream
+from dashboard.ledger.streams import pause_by_person
 from dashboard.ledger.suppressions import Statement
 from dashboard.ledger.tables import SuppressionScope
 from dashboard.lifecycle import Decision
@@ -560,7 +560,7 @@ def _no_answer(desk: Desk) -> Iterator[None]:
 def never_yet_for_its_mailstream_is_paused(desk: Desk) -> Iterator[Played]:
     ada, stream = desk.person(), desk.stream()
     with desk.place.database.transaction() as connection:
-        pause_stream(connection, desk.place.workspace, stream, reason="wrong prices")
+        pause_by_person(connection, workspace_id=desk.place.workspace, name=stream, reason="wrong prices")
     send = desk.ask(ada, stream=stream)
     desk.go()
     yield Played(ada.id, [send], words='"wrong prices"')
@@ -759,7 +759,7 @@ def late_because_its_mailstream_was_paused(desk: Desk) -> Iterator[Played]:
     claims = hand.claim()
     assert send in {claim.send_id for claim in claims}
     with desk.place.database.transaction() as connection:
-        pause_stream(connection, desk.place.workspace, stream, reason="wrong prices")
+        pause_by_person(connection, workspace_id=desk.place.workspace, name=stream, reason="wrong prices")
     hand.start(claims)
     desk.later(HOUR, send)
     desk.place.run("update sendonce.mailstreams set paused_at = null, paused_reason = null where name = %s", stream)

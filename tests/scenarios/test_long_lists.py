@@ -9,7 +9,7 @@ from dashboard.insight.judging import Cause
 from dashboard.ledger import events
 from dashboard.ledger.events import Told
 from dashboard.ledger.listing import SendFilter, list_sends
-from dashboard.ledger.streams import pause_stream, resume_stream
+from dashboard.ledger.streams import pause_by_person, resume_by_person
 from dashboard.lifecycle import EventType, State
 from tests.crew import due_now, until
 from tests.lanes import a_lane
@@ -34,11 +34,13 @@ def test_S14_a_long_list_is_paused_restarted_resumed_and_hit_by_an_outage(scene:
         with scene.staff(lanes=1, in_flight=4):
             until(lambda: _accepted(scene) >= 120)
             with scene.place.database.transaction() as connection:
-                assert pause_stream(connection, scene.place.workspace, "newsletter", reason="wrong picture")
+                assert pause_by_person(
+                    connection, workspace_id=scene.place.workspace, name="newsletter", reason="wrong picture"
+                )
         _while_paused(scene, sends)
         _at_a_rate(scene, account, 1000)
         with scene.place.database.transaction() as connection:
-            assert resume_stream(connection, scene.place.workspace, "newsletter")
+            assert resume_by_person(connection, workspace_id=scene.place.workspace, name="newsletter")
         _outage(scene, account)
         four = _all_workers_are_killed_in_four_calls(scene)
         scene.place.time_passes(timedelta(minutes=1))

@@ -75,9 +75,10 @@ class Town:
         process.wait()
 
     def end(self) -> None:
-        """Every worker ends, politely if it still lives."""
+        """Every worker ends, politely if it still lives; one that is frozen is woken for it."""
         for process in self.workers:
             process.terminate()
+            process.send_signal(signal.SIGCONT)
         for process in self.workers:
             process.wait(30)
 

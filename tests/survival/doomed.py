@@ -40,12 +40,16 @@ def die() -> NoReturn:
 
 
 def freeze() -> None:
-    """All threads stop here until somebody wakes the process. Only once."""
-    if frozen.acquire(blocking=False):
-        os.kill(os.getpid(), signal.SIGSTOP)
+    """All threads stop here until somebody wakes the process. Only once; whoever comes meanwhile waits as well."""
+    with gate:
+        if not frozen.is_set():
+            frozen.set()
+            # To this thread: the stop has begun before the call returns, and before anybody else passes the gate.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
-frozen = threading.Lock()
+gate = threading.Lock()
+frozen = threading.Event()
 
 
 def doom(moment: str, step: str, end: Callable[[], object]) -> None:

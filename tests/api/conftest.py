@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from dashboard.ledger.database import Database
 from dashboard.settings import Settings
 from dashboard.web import create_app
 from tests.place import KEYS, Place
+from tests.serving import the_app
 
 ASKED: dict[str, Any] = {
     "mailstream": "receipts",
@@ -67,11 +67,15 @@ class Api:
 
 def app_on(database: Database, place: Place) -> Flask:
     """The web application on this database."""
-    settings = Settings(
-        database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS,
+    return create_app(settings_for(database), database, place.vault)
+
+
+def settings_for(database: Database) -> Settings:
+    """Those of the API on this database."""
+    return Settings(
+        database_url=database.url, secret_key="s" * 40, encryption_keys=KEYS,
         public_url="https://mail.example.com",
     )  # fmt: skip
-    return create_app(settings, database, place.vault)
 
 
 @pytest.fixture
@@ -79,4 +83,4 @@ def api(place: Place) -> Api:
     """A program with a token of the workspace ``default``."""
     with place.database.transaction() as connection:
         _, token = add_token(connection, workspace_id=place.workspace, name="shop")
-    return Api(app_on(place.database, place), place, token)
+    return Api(the_app(settings_for(place.database), place.database, place.vault), place, token)

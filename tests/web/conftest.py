@@ -17,8 +17,8 @@ from dashboard.ledger import access
 from dashboard.ledger.database import Database
 from dashboard.ledger.tables import Role
 from dashboard.settings import Settings
-from dashboard.web import create_app
 from tests.factories import Factory
+from tests.serving import the_app
 
 PASSWORD = "correct horse battery"
 HTMX = {"HX-Request": "true", "HX-Request-Type": "partial"}
@@ -121,6 +121,6 @@ def house(database_url: str, password_hash: str) -> Iterator[House]:
         people[name] = factory.add("users", login=name, name=f"The {name}", password_hash=password_hash)
         access.put_role(connection, user_id=people[name], workspace_id=factory.workspace, role=role)
     connection.commit()
-    yield House(create_app(settings, database, factory.vault), database, factory, people)
+    yield House(the_app(settings, database, factory.vault), database, factory, people)
     connection.close()
     database.close()

@@ -8,7 +8,6 @@ import hmac
 import http.client
 import itertools
 import json
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from dashboard.providers.base import CannotVerify, Capabilities, ProviderEvent, 
 from dashboard.settings import Settings
 from dashboard.web import create_app
 from tests.place import KEYS, WEBHOOK_SECRET, Place
-from tests.serving import served
+from tests.serving import served, the_app
 
 KEY = "receipt:order_84721:recipient_2045:receipt-v3"
 
@@ -84,11 +83,12 @@ class Hook:
         return row["state"], row["delivery"]
 
 
+def settings_for(database: Database, *, proxies: int = 0) -> Settings:
+    return Settings(database_url=database.url, secret_key="s" * 40, encryption_keys=KEYS, trusted_proxies=proxies)
+
+
 def app_on(database: Database, place: Place, *, proxies: int = 0) -> Flask:
-    settings = Settings(
-        database_url=database.url, secret_key=secrets.token_hex(20), encryption_keys=KEYS, trusted_proxies=proxies
-    )
-    return create_app(settings, database, place.vault)
+    return create_app(settings_for(database, proxies=proxies), database, place.vault)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def hook(database_url: str) -> Iterator[Hook]:
     """A workspace with an account at Resend."""
     database = Database(database_url)
     place = Place(database)
-    yield Hook(app_on(database, place), place)
+    yield Hook(the_app(settings_for(database), database, place.vault), place)
     database.close()
 
 

@@ -28,7 +28,7 @@ from tests.serving import served
 
 SECRET = "a secret of the tests, of no use to anybody"
 SENDONCE = ("-m", "dashboard.cli")
-TUNING = {"SENDONCE_RETRY_SECONDS": "0.05", "SENDONCE_POLL_SECONDS": "0.02"}
+TUNING = {"SENDONCE_RETRY_SECONDS": "0.05", "SENDONCE_POLL_SECONDS": "0.1"}
 HASTE = {
     "SENDONCE_LEASE_SECONDS": "2",
     "SENDONCE_SUBMIT_WINDOW_SECONDS": "1",

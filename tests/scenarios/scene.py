@@ -137,7 +137,7 @@ class Scene(Town):
         """Workers in threads of this process, each with an identity and connections of its own."""
         settings = Settings(
             database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS,
-            **({"retry_seconds": 0.05, "poll_seconds": 0.05} | tuning),
+            **({"retry_seconds": 0.05, "poll_seconds": 0.1} | tuning),
         )  # fmt: skip
         workers = [Worker(settings, only=only) for _ in range(number)]
         threads = [threading.Thread(target=worker.run) for worker in workers]

@@ -20,8 +20,8 @@ DAY = 86_400
 
 
 def freeze_at(town: Town, step: str) -> subprocess.Popen[bytes]:
-    """A worker that stands still at this step, as under SIGSTOP, with all that it holds."""
-    worker = town.worker(hasty=True, program=(str(HERE / "doomed.py"),), SENDONCE_FREEZES_AT=step)
+    """A worker that stands still at this step, as under SIGSTOP, with all that it holds: all sends, in its one lane."""
+    worker = town.worker(hasty=True, program=(str(HERE / "doomed.py"),), SENDONCE_FREEZES_AT=step, SENDONCE_LANES="1")
     state = Path(f"/proc/{worker.pid}/stat")
     until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", what="the frozen worker")
     return worker

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -256,6 +256,8 @@ class Capabilities:
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
     """After which a look-up without a hit is proof that nothing was taken. None: it never is (DESIGN §5.6)."""
+    batch_size: int = 1
+    """How many messages one call takes. More than one: its channels are :class:`SendsBatches`."""
     own_return_path: bool = False
     """Mail leaves with the sender's own address as its return path, so that SPF is looked up at the sender's domain."""
     come_again: int = 503
@@ -329,6 +331,20 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Drop idle connections."""
+        ...
+
+
+@runtime_checkable
+class SendsBatches(Protocol):
+    """A channel that can hand over several messages with one call."""
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """Hand over these, at most the account's ``batch_size``, with one call. Returns one outcome each, in order.
+
+        A call whose end nobody knows leaves every member in doubt. ``batch`` names the call: it is its idempotency key
+        where the provider honours keys, so that a repeat has the same members in the same order. Never raises, and
+        never repeats, like :meth:`Channel.submit`.
+        """
         ...
 
 

@@ -338,12 +338,23 @@ class Channel(Protocol):
 class SendsBatches(Protocol):
     """A channel that can hand over several messages with one call."""
 
-    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
-        """Hand over these, at most the account's ``batch_size``, with one call. Returns one outcome each, in order.
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Part these into calls: who is alone in a list goes by :meth:`Channel.submit`, the others together.
 
-        A call whose end nobody knows leaves every member in doubt. ``batch`` names the call: it is its idempotency key
-        where the provider honours keys, so that a repeat has the same members in the same order. Never raises, and
-        never repeats, like :meth:`Channel.submit`.
+        Together are only messages that one call carries without changing a byte of any. Some providers take one sender
+        or one text for all, and none is asked to tell two messages to one address apart. A message that is tried again
+        goes alone, so that whoever spoils a call spoils it for the others once only. Needs no network; the same for the
+        same members.
+        """
+        ...
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """Hand over these, one list of :meth:`batches`, with one call. Returns one outcome each, in order.
+
+        A call whose end nobody knows leaves every member in doubt. One that was refused for one of them, nobody says
+        which, leaves each refused for now: it goes alone the next time. ``batch`` names the call: where the provider
+        honours keys it is its idempotency key, so that a repeat has the same members in the same order. Never raises,
+        and never repeats, like :meth:`Channel.submit`.
         """
         ...
 

@@ -304,13 +304,12 @@ class Provider(Protocol):
 
 
 def endpoint(provider: Provider, settings: Settings) -> str:
-    """Where the calls of an account go, and as whom: all its settings but those for events and checks. Holds secrets.
+    """Where the calls of an account go, and as whom: its settings, but for those that do not say that. Holds secrets.
 
     Only there does the provider know the idempotency keys of earlier calls (DESIGN §5.3).
     """
-    said = {
-        s.name: settings.get(s.name) or s.default or "" for s in provider.settings if not (s.for_events or s.for_checks)
-    }
+    aside = {s.name for s in provider.settings if s.for_events or s.for_checks or s.for_batches}
+    said = {s.name: settings.get(s.name) or s.default or "" for s in provider.settings if s.name not in aside}
     return json.dumps([provider.name, said], sort_keys=True)
 
 
@@ -384,6 +383,8 @@ class Setting:
     """Only read to verify what the provider reports: a call is the same, whatever it says."""
     for_checks: bool = False
     """Only read to check the account: likewise."""
+    for_batches: bool = False
+    """Only says whether messages share calls: where these go, and as whom, is the same."""
 
 
 SENDING_DOMAINS, DKIM_SELECTORS = "sending_domains", "dkim_selectors"

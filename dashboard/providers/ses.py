@@ -374,10 +374,11 @@ def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
 
 def _judge_entry(answer: Answer, entry: Mapping[str, Any]) -> Outcome:
     status, told = text(entry.get("Status")) or "", text(entry.get("MessageId"))
+    request_id = code_of(answer.headers.get("x-amzn-requestid"))
     if status == "SUCCESS" and is_id(told):
-        return Accepted(told)
-    words = text(entry.get("Error")) or ""
-    return judge_refusal(answer, ENTRIES.get(status, _DOUBT), error_code=code_of(status), words=words)
+        return Accepted(told, request_id)
+    ruling, words = ENTRIES.get(status, _DOUBT), text(entry.get("Error")) or ""
+    return judge_refusal(answer, ruling, error_code=code_of(status), words=words, request_id=request_id)
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────

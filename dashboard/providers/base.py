@@ -41,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One provider call for one send."""
+    """One send as it goes out, alone or with others in one call."""
 
     send_id: UUID
     attempt: int

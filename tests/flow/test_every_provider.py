@@ -4,9 +4,10 @@ that a call which was accepted and never answered is settled without a person, b
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -33,6 +34,7 @@ NEVER = 1e9
 """A look-up that shows nothing for so many milliseconds shows nothing at all."""
 
 IN_DOUBT = {"timeout", "silent", "lost", "reset", "error", "garbage"}
+SILENT = {"timeout", "silent"}
 TAKEN = {"timeout", "lost", "garbage"}
 """Those in doubt that the provider took all the same."""
 
@@ -45,6 +47,20 @@ class Desk:
     played: Played
     simulator: Simulator
     account: UUID
+
+    def news(self, word: str, number: int = 3) -> dict[str, UUID]:
+        """Ask for news to so many recipients who choose this story; their ids."""
+        names = [f"{word}{n}" for n in range(number)]
+        with self.place.database.transaction() as connection:
+            for name in names:
+                request = {
+                    "mailstream": "news", "key": f"news:{name}",
+                    "recipient": {"id": name, "address": f"{word}+{name}@example.test"},
+                    "trigger": {"type": "campaign", "id": "april"},
+                    "message": {"from": "shop@example.test", "subject": "News", "text": "It is spring"},
+                }  # fmt: skip
+                connection.execute("select sendonce.enqueue(%s)", [Jsonb(request)])
+        return {name: send_id(self.place.workspace, "news", f"news:{name}") for name in names}
 
     def ask(self, *words: str) -> dict[str, UUID]:
         """Ask for a send to each of these recipients, who choose their own story; their ids."""
@@ -208,3 +224,48 @@ def test_a_call_that_was_accepted_and_never_answered_is_settled_by_events(desk: 
         "select send_id, provider_message_id as told from sendonce.attempts where status = 'accepted'"
     )
     assert {str(row["send_id"]): row["told"] for row in kept} == ids, "the attempt has the id that the event told"
+
+
+# ── several with one call ────────────────────────────────────────────────────────────────────────────────────────────
+
+SHARING = [
+    replace(played, settings=settings)
+    for played in PLAYED
+    for known in (provider(played.name),)
+    for settings in ({**played.settings, **{s.name: "true" for s in known.settings if s.for_batches}},)
+    if known.capabilities(settings).batch_size > 1
+]
+"""The providers whose calls may be shared, each with an account that asks for it."""
+
+
+@pytest.mark.parametrize("desk", SHARING, ids=lambda played: played.name, indirect=True)
+def test_a_call_that_several_share_leaves_each_in_its_state_and_evidence_settles_each(desk: Desk) -> None:
+    place, simulator = desk.place, desk.simulator
+    place.run("update sendonce.mailstreams set batches = true where name = 'news'")
+    simulator.configure(look_up_delay_ms=NEVER, webhooks={"paused": True})
+    answered = {"ada": "accepted", "busy": "accepted", "reject": "failed"}
+    sends: dict[str, dict[str, UUID]] = {}
+    with desk.web():
+        with desk.worker():
+            for word in (*answered, *sorted(IN_DOUBT - SILENT)):
+                sends[word] = desk.news(word)
+                desk.become(sends[word], dict.fromkeys(sends[word], answered.get(word, "unknown")))
+        with desk.worker(hasty=True):
+            for word in sorted(SILENT):
+                sends[word] = desk.news(word)
+                desk.become(sends[word], dict.fromkeys(sends[word], "unknown"))
+        for word, members in sends.items():
+            rows = place.all(
+                "select batch, n, status::text from sendonce.attempts where send_id = any(%s) order by n",
+                list(members.values()),
+            )
+            assert len({row["batch"] for row in rows if row["n"] == 1} - {None}) == 1, f"{word}: all in one call"
+            assert {row["batch"] for row in rows if row["n"] > 1} <= {None}, f"{word}: and alone after that"
+        assert len({row.call for row in simulator.books if row.send_id in map(str, sends["ada"].values())}) == 1
+        simulator.configure(webhooks={"paused": False})
+        for word in IN_DOUBT:
+            state = "accepted" if word in TAKEN else "unknown"
+            desk.become(sends[word], dict.fromkeys(sends[word], state))
+    taken = {str(send) for word in ("ada", "busy", *TAKEN) for send in sends[word].values()}
+    assert Counter(row.send_id for row in simulator.books) == dict.fromkeys(taken, 1), "each once"
+    assert desk.evidence(*sends["timeout"].values()) == {"told by an event"}

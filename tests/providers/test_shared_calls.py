@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.providers import mailgun, provider, sendgrid, ses
+from dashboard.providers import mailgun, postmark, provider, resend, sendgrid, ses
 from dashboard.providers.base import (
     Accepted,
     Ambiguous,
@@ -30,22 +30,33 @@ from dashboard.providers.base import (
     SendsBatches,
     endpoint,
 )
+from dashboard.providers.results import Answer
 from dashboard.simulator import Config, Simulator
 from dashboard.simulator.events import Mail
 from tests.providers.dialects import PLAYED, Played, in_a_word
-from tests.providers.rig import Server, http_answer, outgoing, read_request
+from tests.providers.rig import JSON, Server, http_answer, outgoing, read_request
 from tests.providers.test_dialects import PATIENCE, SHORT, read
 from tests.simulator.client import Receiver, listening
 
 BATCH = uuid5(NAMESPACE_URL, "batch")
-IN_A_CALL = {"sendgrid": 1_000, "mailgun": 1_000, "ses": 50}
+IN_A_CALL = {"resend": 100, "sendgrid": 1_000, "postmark": 500, "mailgun": 1_000, "ses": 50}
 BATCHING = [replace(each, settings={**each.settings, "bulk": "true"}) for each in PLAYED if each.name in IN_A_CALL]
 by_all = pytest.mark.parametrize("played", BATCHING, ids=lambda played: played.name)
 with_one_id = pytest.mark.parametrize(
-    "played", [p for p in BATCHING if p.name != "ses"], ids=lambda played: played.name
+    "played", [p for p in BATCHING if p.name in ("sendgrid", "mailgun")], ids=lambda played: played.name
 )
 
 OWN: dict[str, Callable[[int], dict[str, Any]]] = {
+    **dict.fromkeys(
+        ("resend", "postmark"),
+        lambda n: {
+            "subject": f"Nr. {n} ✓",
+            "text": f"Für {n} ✉",
+            "html": f"<b>{n}</b>",
+            "headers": {"X-Number": f"{n}"},
+            "sender": f"Shop {n} <shop{n}@example.com>",
+        },
+    ),
     "sendgrid": lambda n: {"subject": f"Nr. {n} ✓", "headers": {"X-Number": f"ü{n}"}},
     "mailgun": lambda n: {"headers": {"List-Unsubscribe": f"<https://shop.example/u?a={n}%20%C3%BC%&b={{{{x}}}}>"}},
     "ses": lambda n: {"subject": f"Nr. {n} ✓", "text": f"Für {n} ✉ -x- %recipient.x%", "html": f"<b>&amp; {n}</b>"},
@@ -126,10 +137,11 @@ def arrived(mail: Mail) -> dict[str, Any]:
 
 
 def expected(played: Played, sent: Outgoing) -> dict[str, Any]:
-    attempt = "send_attempt" if played.name == "sendgrid" else "attempt"
+    attempt = {"sendgrid": "send_attempt", "resend": None}.get(played.name, "attempt")  # under a key, none travels
     message, ours = sent.message, str(sent.send_id)
     written = {"address": sent.address, "subject": message.subject, "text": message.text, "html": message.html}
-    return written | message.headers | {"X-Send-Id": ours, "send_id": ours, attempt: str(sent.attempt)}
+    identity = {"X-Send-Id": ours, "send_id": ours} | ({attempt: str(sent.attempt)} if attempt else {})
+    return written | message.headers | identity
 
 
 # ── one call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,7 +159,8 @@ def test_all_members_of_a_call_are_taken_once_each_with_what_is_its_own(played: 
     ids = [outcome.provider_message_id for outcome in outcomes if isinstance(outcome, Accepted)]
     assert len(set(ids)) == len(members)
     for row, told in zip(account.simulator.books, ids, strict=True):
-        assert told == (row.message_id if played.name == "ses" else f"{row.message_id}/{row.send_id}")
+        own = played.name not in ("sendgrid", "mailgun")
+        assert told == (row.message_id if own else f"{row.message_id}/{row.send_id}")
 
 
 FRAGMENTS = ["%recipient.x%", "%recipient.send_id%", "%recipient%", "{{x}}", "{{subject}}", "{{{html}}}", "{{", "}}",
@@ -193,7 +206,9 @@ def test_a_message_that_can_never_be_written_stays_out_of_the_call(played: Playe
     assert account.words([members[0], bad, *members[2:]]) == ["accepted", "never written", "accepted", "accepted"]
     assert account.taken() == [str(one.send_id) for one in members if one is not members[1]]
     nobody = replace(members[0], message=replace(members[0].message, sender="Shop <shop@-ü-.example>", reply_to=None))
-    assert account.words([nobody, replace(nobody, send_id=BATCH, address="eve@example.com")]) == ["never written"] * 2
+    if played.name != "resend":  # which makes of it what it likes
+        two = [nobody, replace(nobody, send_id=BATCH, address="eve@example.com")]
+        assert account.words(two) == ["never written"] * 2
     assert account.words([]) == []
 
 
@@ -265,15 +280,17 @@ def test_nothing_is_written_after_the_earliest_deadline_and_where_nobody_listens
 
 
 @by_all
-def test_a_call_has_one_sender_and_no_address_twice_and_what_is_tried_again_goes_alone(played: Played) -> None:
+def test_a_call_has_no_address_twice_some_have_one_sender_and_what_is_tried_again_goes_alone(played: Played) -> None:
     a, b = member(1), member(2)
     other = member(3, sender="Other <other@example.com>")
     twin = member(4, address=a.address)
     again = member(5, attempt=2)
     bad = member(6, subject="two\nlines")
+    own_sender = played.name in ("resend", "postmark")
+    together = [[a, other, b]] if own_sender else [[a, b], [other]]
     assert parted(played, [a, other, b, twin, again, bad]) == [
-        [a.send_id, b.send_id], [other.send_id], [twin.send_id], [again.send_id], [bad.send_id]
-    ]  # fmt: skip
+        [one.send_id for one in call] for call in [*together, [twin], [again], [bad]]
+    ]
     assert parted(played, []) == []
 
 
@@ -343,6 +360,71 @@ def test_amazon_gets_no_call_that_is_longer_than_it_takes() -> None:
     assert max(map(len, bodies)) <= 1_000_000
     assert len(calls) < len(members)
     channel.close()
+
+
+# ── Resend's and Postmark's results ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_resend_a_bad_message_is_left_out_of_the_call_and_tried_again_alone(opened: Opened) -> None:
+    (played,) = (each for each in BATCHING if each.name == "resend")
+    account, members = opened(played), members_of(played)
+    members[1] = replace(members[1], message=replace(members[1].message, text="", html=None))
+    assert account.words(members) == ["accepted", "message, later", "accepted", "accepted"], "it says no code"
+    assert account.taken() == [str(one.send_id) for one in members if one is not members[1]]
+    assert in_a_word(account.channel.submit(replace(members[1], attempt=2))) == "message"
+
+
+def test_postmark_each_message_of_a_call_has_its_own_answer(opened: Opened) -> None:
+    (played,) = (each for each in BATCHING if each.name == "postmark")
+    account, members = opened(played), members_of(played)
+    members[1] = replace(members[1], message=replace(members[1].message, text="", html=None))
+    assert account.words(members) == ["accepted", "message", "accepted", "accepted"]
+    assert account.taken() == [str(one.send_id) for one in members if one is not members[1]]
+
+
+def test_resend_a_call_for_several_has_a_key_of_its_own(opened: Opened) -> None:
+    (played,) = (each for each in BATCHING if each.name == "resend")
+    account, members = opened(played), members_of(played, 2)
+    first, again = account.together(members), account.together(members)
+    assert first == again, "the first answer again"
+    assert account.taken() == [str(one.send_id) for one in members]
+    assert {row.key for row in account.simulator.books} == {str(BATCH)}
+    assert in_a_word(account.channel.submit(members[0])) == "accepted", "alone it is another call"
+    assert len(account.simulator.books) == 3
+
+
+ONE, TWO = {"id": "a"}, {"id": "b"}
+NO_RESULTS: dict[str, list[object]] = {
+    "resend": [
+        {"data": [ONE]}, {"data": [ONE, TWO, ONE]}, {"data": [ONE, {}]}, {"data": []}, {"id": "a"}, [ONE, TWO],
+        {"data": [ONE, TWO], "errors": [{"index": 0, "message": "x"}]}, {"data": [ONE], "errors": [{"message": "x"}]},
+        {"data": [ONE], "errors": [{"index": 2, "message": "x"}]}, {"data": [ONE], "errors": ["x"]},
+        {"data": [], "errors": [{"index": 1, "message": "x"}, {"index": 1, "message": "y"}]},
+    ],
+    "postmark": [
+        [], [{"MessageID": "a", "ErrorCode": 0}], {"MessageID": "a", "ErrorCode": 0}, [1, None], {"ErrorCode": 300},
+        [{"ErrorCode": 0}, {"ErrorCode": 0}],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [(name, answer) for name, answers in NO_RESULTS.items() for answer in answers]
+)
+def test_an_answer_that_has_not_a_result_for_each_leaves_both_in_doubt(name: str, answer: object) -> None:
+    (played,) = (each for each in BATCHING if each.name == name)
+    assert bulk_answer(played, json.dumps(answer).encode()) == ["doubt", "doubt"]
+
+
+@pytest.mark.parametrize("name", NO_RESULTS)
+@settings(max_examples=50)
+@given(answer=JSON)
+def test_whatever_is_answered_each_has_one_outcome(name: str, answer: Any) -> None:
+    judge = {"resend": resend.judge_batch, "postmark": postmark.judge_batch}[name]
+    for status in (200, 422):
+        told = judge(Answer(status=status, body=json.dumps(answer).encode()), [member(1), member(2)])
+        assert len(told) == 2
+        assert not any(isinstance(outcome, Accepted) for outcome in told) or status == 200
 
 
 # ── Amazon's results ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -426,7 +508,7 @@ def test_an_event_of_a_member_names_the_member_and_nobody_else(
     ]
     found = {(event.send_id, event.provider_message_id, event.recipient, event.attempt) for event in events}
     assert found == {
-        (str(one.send_id), outcome.provider_message_id, one.address, 1)
+        (str(one.send_id), outcome.provider_message_id, one.address, None if played.name == "resend" else 1)
         for one, outcome in zip(members, outcomes, strict=True)
         if isinstance(outcome, Accepted)
     }

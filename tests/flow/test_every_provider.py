@@ -115,12 +115,13 @@ class Desk:
         return taken
 
     @contextmanager
-    def worker(self, *, hasty: bool = False) -> Iterator[None]:
+    def worker(self, *, hasty: bool = False, lanes: int = 2) -> Iterator[None]:
         """A worker in threads of this process. Only where nobody would answer anyway is it to be a hasty one: a busy
-        machine may be late with an answer that there is."""
+        machine may be late with an answer that there is. One lane claims all that is there together."""
         settings = Settings(
             database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS, retry_seconds=0.05,
             poll_seconds=0.05, request_timeout_seconds=1 if hasty else 60, lease_seconds=120,
+            lanes=lanes,
         )  # fmt: skip
         worker = Worker(settings, only=LOOPS)
         thread = threading.Thread(target=worker.run)
@@ -243,29 +244,34 @@ def test_a_call_that_several_share_leaves_each_in_its_state_and_evidence_settles
     place, simulator = desk.place, desk.simulator
     place.run("update sendonce.mailstreams set batches = true where name = 'news'")
     simulator.configure(look_up_delay_ms=NEVER, webhooks={"paused": True})
-    answered = {"ada": "accepted", "busy": "accepted", "reject": "failed"}
+    # The ledger treats all alike: two of them stand for every end, with a key and without.
+    all_ends = desk.played.name in ("resend", "postmark")
+    answered = {"ada": "accepted"} | ({"busy": "accepted", "reject": "failed"} if all_ends else {})
+    in_doubt = IN_DOUBT if all_ends else {"lost"}
     sends: dict[str, dict[str, UUID]] = {}
     with desk.web():
-        with desk.worker():
-            for word in (*answered, *sorted(IN_DOUBT - SILENT)):
+        with desk.worker(lanes=1):
+            for word in (*answered, *sorted(in_doubt - SILENT)):
                 sends[word] = desk.news(word)
                 desk.become(sends[word], dict.fromkeys(sends[word], answered.get(word, "unknown")))
-        with desk.worker(hasty=True):
-            for word in sorted(SILENT):
-                sends[word] = desk.news(word)
-                desk.become(sends[word], dict.fromkeys(sends[word], "unknown"))
+        if all_ends:
+            with desk.worker(hasty=True, lanes=1):
+                for word in sorted(SILENT):
+                    sends[word] = desk.news(word)
+                    desk.become(sends[word], dict.fromkeys(sends[word], "unknown"))
         for word, members in sends.items():
             rows = place.all(
                 "select batch, n, status::text from sendonce.attempts where send_id = any(%s) order by n",
                 list(members.values()),
             )
-            assert len({row["batch"] for row in rows if row["n"] == 1} - {None}) == 1, f"{word}: all in one call"
+            (batch,) = {row["batch"] for row in rows if row["n"] == 1}
+            assert batch is not None, f"{word}: all in one call"
             assert {row["batch"] for row in rows if row["n"] > 1} <= {None}, f"{word}: and alone after that"
         assert len({row.call for row in simulator.books if row.send_id in map(str, sends["ada"].values())}) == 1
         simulator.configure(webhooks={"paused": False})
-        for word in IN_DOUBT:
+        for word in in_doubt:
             state = "accepted" if word in TAKEN else "unknown"
             desk.become(sends[word], dict.fromkeys(sends[word], state))
-    taken = {str(send) for word in ("ada", "busy", *TAKEN) for send in sends[word].values()}
+    taken = {str(send) for word in sends.keys() & {"ada", "busy", *TAKEN} for send in sends[word].values()}
     assert Counter(row.send_id for row in simulator.books) == dict.fromkeys(taken, 1), "each once"
-    assert desk.evidence(*sends["timeout"].values()) == {"told by an event"}
+    assert desk.evidence(*sends["lost"].values()) == {"told by an event"}

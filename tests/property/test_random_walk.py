@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import cycle
 from uuid import UUID, uuid4
 
 import pytest
@@ -66,10 +67,10 @@ ACCOUNTS = {"a": True, "b": True, "c": False}
 """Accounts, and whether their provider honours keys."""
 
 EMPTY_LEDGER = emptying("workspaces", "accounts", "mailstreams", "users")
-STREAMS = {"receipts": "release", "statements": "hold", "codes": "cancel", "news": "release", "offers": "release"}
+STREAMS = {"receipts": "release", "statements": "hold", "codes": "cancel", "news": "release"}
 """Mailstreams, and what they do where nobody knows whether a send was taken."""
-_CLASSES = {"codes": "security", "news": "campaign", "offers": "campaign"}
-BATCHES = {"news", "offers"}
+_CLASSES = {"codes": "security", "news": "campaign"}
+BATCHES = {"news"}
 """Those that send in batches."""
 
 
@@ -140,12 +141,12 @@ class Walk:
         place.run(
             "update sendonce.mailstreams m set account_id = n.account_id, paused_at = null, paused_reason = null"
             " from unnest(%(streams)s::text[], %(accounts)s::uuid[]) n (name, account_id) where m.name = n.name",
-            streams=list(STREAMS), accounts=self.accounts,
+            streams=list(STREAMS), accounts=[account for account, _ in zip(cycle(self.accounts), STREAMS)],
         )  # fmt: skip
         often = [self.ask, self.claim, self.start, self.finish, self.later, self.reconcile]
         seldom = [
-            self.ask_by_outbox, self.lose_a_commit, self.lapse, self.tell, self.hear_of_harm, self.cancel, self.forget,
-            self.retain, self.pause,
+            self.ask_by_outbox, self.ask_for_news, self.lose_a_commit, self.lapse, self.tell, self.hear_of_harm,
+            self.cancel, self.forget, self.retain, self.pause,
         ]  # fmt: skip
         rarely_possible = [self.decide, self.replay, self.age, self.switch]
         # Each walk has its own mood: what never happens in it makes room for what else may happen often.
@@ -215,6 +216,15 @@ class Walk:
             self._note(stream, key)
         with self.place.database.transaction() as connection:
             outbox.relay(connection, self.place.vault, limit=100)
+        return True
+
+    def ask_for_news(self) -> bool:
+        """Some at once, as campaigns do."""
+        keys = [f"order:{number}" for number in range(self.dice.randint(2, 3))]
+        with self.place.database.transaction() as connection:
+            record_in(connection, self.place, *keys, stream="news")
+        for key in keys:
+            self._note("news", key)
         return True
 
     def claim(self) -> bool:

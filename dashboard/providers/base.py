@@ -308,8 +308,11 @@ def endpoint(provider: Provider, settings: Settings) -> str:
 
     Only there does the provider know the idempotency keys of earlier calls (DESIGN §5.3).
     """
-    aside = {s.name for s in provider.settings if s.for_events or s.for_checks or s.for_batches}
-    said = {s.name: settings.get(s.name) or s.default or "" for s in provider.settings if s.name not in aside}
+    said = {
+        s.name: settings.get(s.name) or s.default or ""
+        for s in provider.settings
+        if not (s.for_events or s.for_checks) and (settings.get(s.name) or not s.for_batches)
+    }
     return json.dumps([provider.name, said], sort_keys=True)
 
 
@@ -384,7 +387,7 @@ class Setting:
     for_checks: bool = False
     """Only read to check the account: likewise."""
     for_batches: bool = False
-    """Only says whether messages share calls: where these go, and as whom, is the same."""
+    """Says whether messages share calls. Set, it is a part of the endpoint: a worker opens a channel for each."""
 
 
 SENDING_DOMAINS, DKIM_SELECTORS = "sending_domains", "dkim_selectors"

@@ -53,6 +53,8 @@ class OpenHold:
     """Its mailstream has each decision agreed to by a second person."""
     useful_until: datetime | None
     """Undecided by then, it is cancelled: its mailstream wants it no more. None: it waits as long as it takes."""
+    together: int
+    """How many sends its unanswered call carried in all; alone it is protected by no key then. 0: it was not shared."""
 
     @property
     def choices(self) -> tuple[Decision, ...]:

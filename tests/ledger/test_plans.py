@@ -149,6 +149,20 @@ def test_the_domains_of_an_account_come_from_its_newest_sends_by_an_index(full: 
     assert pages(full.connection, statement("read_newest_bodies"), bind) < MOST_PAGES
 
 
+def test_whose_an_event_is_comes_by_an_index(full: Factory) -> None:
+    (message_id,) = full.connection.execute(
+        "select provider_message_id from sendonce.attempts where send_id = %s", [_a_send(full)]
+    ).fetchone() or ("",)
+    told = {"i": [0, 1], "send_id": [_a_send(full), None], "provider_message_id": [message_id, message_id]}
+    where = {"account_id": full.account, "workspace_id": full.workspace}
+    kept = {"send_ids": [_a_send(full)], "message_ids": [message_id], "after": None, "limit": 1000}
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(BY_INDEX)
+        for name, bind in (("match_events", told | where), ("find_unmatched", kept)):
+            assert scanned(full.connection, statement(name), bind) == set(), name
+            assert pages(full.connection, statement(name), bind) < MOST_PAGES, name
+
+
 def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> None:
     with full.connection.transaction(force_rollback=True):
         full.connection.execute(BY_INDEX)  # as the transactions of pages and workers begin

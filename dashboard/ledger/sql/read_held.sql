@@ -3,9 +3,11 @@
 select h.id, h.send_id, h.mailstream, s.key, s.recipient_id, a.id, a.name, a.provider, h.reason, h.waives, h.opened_at,
   w.evidence, w.last_attempt, w.first_attempt_at, w.ambiguous_since, w.settled_after,
   case when not exists (select from sendonce.attempts e where e.send_id = w.send_id and e.status = 'ambiguous'
-    and (e.idempotency_key is null or e.endpoint <> a.endpoint)) then w.ambiguous_since + a.key_window end,
+    and (e.idempotency_key is null or e.batch is not null or e.endpoint <> a.endpoint)) then w.ambiguous_since + a.key_window end,
   t.error_class, t.error_code, t.reason, t.phase, t.started_at, w.due_at, w.cancel_reason is not null,
-  m.second_person, case when m.late_policy = 'cancel' then w.due_at + m.too_late_after end
+  m.second_person, case when m.late_policy = 'cancel' then w.due_at + m.too_late_after end,
+  (select count(*) from sendonce.attempts e join sendonce.attempts o on o.batch = e.batch
+    where e.send_id = w.send_id and e.status = 'ambiguous')
 from sendonce.holds h
 join sendonce.work w on w.send_id = h.send_id and w.state = 'held'
 join sendonce.sends s on s.id = h.send_id

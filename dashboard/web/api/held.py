@@ -224,7 +224,8 @@ def _hold(hold: OpenHold) -> dict[str, Any]:
     return {
         "id": str(hold.send_id), "hold": hold.hold_id, "evidence": hold.evidence, "mailstream": hold.mailstream,
         "key": hold.key, "account": hold.account, "provider": hold.provider, "reason": str(hold.reason),
-        "held_since": iso(hold.opened_at), "attempts": hold.attempts, "failure": hold.error_class,
+        "held_since": iso(hold.opened_at), "attempts": hold.attempts, "together": hold.together,
+        "failure": hold.error_class,
         "phase": hold.phase, "last_attempt_at": _time(hold.last_attempt_at),
         "may_still_run_until": _time(hold.settled_after), "key_protects_until": _time(hold.key_protects_until),
         "useful_until": _time(hold.useful_until), "waives": hold.waives, "second_person": hold.second_person,

@@ -3,6 +3,8 @@
 
 .PHONY: help setup demo test check soak bench lock clean
 .DEFAULT_GOAL := help
+# The tests start hundreds of processes: compiled once is enough, also where the environment keeps no bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.version_info < (3, 11) or print("$(name)")' 2>/dev/null)))

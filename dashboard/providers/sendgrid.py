@@ -1,9 +1,9 @@
 """SendGrid: one message a call, or up to 1,000 of one text; no idempotency key; events in batches, signed with ECDSA.
 
 What a personalization may say for itself is the recipient, the subject, the headers and the custom arguments, but not
-the text ("Personalizations"). A text of one's own would have to come by substitution tags: a feature of the past, whose
-documents set it a limit of 10,000 bytes here and of 50,000 there, and do not say whether a value is looked through for
-tags again. So only messages with the same text share a call. All of them have one id: see ``together.member_id``.
+the text ("Personalizations"). A text of one's own would have to come by substitution tags, of which one document says
+that they hold 10,000 bytes and another 50,000, and none whether a value is looked through for tags again. So only
+messages with the same text share a call. All of them have one id: see ``together.member_id``.
 
 Facts from twilio.com/docs/sendgrid (pages named beside them). Its own library is not used: what a failed
 call proves depends on whether a byte of it was written, which a library does not tell.

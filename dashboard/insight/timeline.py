@@ -14,7 +14,7 @@ from dashboard.identity import discreet
 from dashboard.insight.clocks import placed_at, skew_of
 from dashboard.insight.folding import Entry, Lane, Phase, folded, in_order
 from dashboard.insight.wording import because, how_it_failed, listed, provider, reference, span
-from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Trace
+from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, MailReply, Trace
 from dashboard.lifecycle import AttemptStatus, By, Decision, EventType, Reason, Verdict
 
 
@@ -23,6 +23,7 @@ def timeline(trace: Trace) -> list[Entry]:
     found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_cancels(trace), *_late_facts(trace)]
     found += _left_out(trace)
     found += [entry for attempt in trace.attempts for entry in _attempt(trace, attempt)]
+    found += map(_reply, trace.replies)
     return folded(in_order(_discreet(entry) for entry in [*found, *_of_rows(trace)]))
 
 
@@ -369,3 +370,29 @@ def _late_facts(trace: Trace) -> Iterator[Entry]:
             evidence="send",
             trouble=True,
         )
+
+
+_WAYS = {"address": "to the address made for this email", "message_id": "names this email's Message-ID"}
+
+
+def _reply(reply: MailReply) -> Entry:
+    if reply.automatic:
+        what = "An automatic reply came"
+    elif reply.own_address:
+        what = "The recipient answered"
+    else:
+        what = "Somebody answered"
+    other = {True: "", False: "not from the address that it went to", None: ""}[reply.own_address]
+    delay = reply.received_at - reply.at
+    return Entry(
+        at=reply.at,
+        lane=Lane.REPLY,
+        what=what,
+        who=reply.sender or "",
+        detail=_words(
+            other, _WAYS[reply.matched_by],
+            f"received {span(delay)} later" if delay > timedelta(minutes=5) else "",
+        ),
+        evidence=reference(reply),
+        again=reply.automatic,
+    )  # fmt: skip

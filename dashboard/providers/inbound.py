@@ -94,7 +94,9 @@ def answered(in_reply_to: str, references: str) -> tuple[str, ...]:
 
 
 def _ids(said: str) -> list[str]:
-    return [found.strip() for found in _ID.findall(said)]
+    """The ids of a header. Python's own library writes long ones, such as Amazon's, as encoded words, though it is not
+    to (RFC 2047 §5)."""
+    return _ID.findall(_unencoded(said) if "=?" in said else said)
 
 
 def _addresses(said: str) -> list[str]:

@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 
 from dashboard.simulator.events import Mail
 
-
 WHOLE_LINES = default.clone(max_line_length=900)
 """Or Python would fold a long Message-ID into encoded words, which no program for mail does."""
 

@@ -241,7 +241,7 @@ class Case:
 
 def answered(factory: Factory) -> UUID:
     send = told("delivered")(factory)
-    factory.reply(send, when=3700)
+    factory.reply(send, when=3603)
     return send
 
 

@@ -11,6 +11,7 @@ import hmac
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from email.message import EmailMessage
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -214,6 +215,15 @@ def test_of_hundreds_of_references_the_nearest_and_the_first_count() -> None:
     assert len(found) == MOST_ANSWERED
     assert found[:2] == ("near@x", "m-499@x")
     assert found[-1] == "m-0@x"
+
+
+def test_a_message_id_that_a_program_has_encoded_is_read_all_the_same() -> None:
+    long = f"<0107{'a' * 60}-000000@eu-west-1.amazonses.com>"
+    written = EmailMessage()
+    written["In-Reply-To"] = long
+    folded = str(written.as_bytes().decode()).partition(": ")[2].rstrip()
+    assert "=?" in folded
+    assert reply("ses", [("From", "ada@example.com"), ("In-Reply-To", folded)]).answers == (long[1:-1],)
 
 
 # ── whose it is ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -375,24 +375,20 @@ def _late_facts(trace: Trace) -> Iterator[Entry]:
 _WAYS = {"address": "to the address made for this email", "message_id": "names this email's Message-ID"}
 
 
+_FROM = {True: "from the recipient's address", False: "from another address", None: ""}
+
+
 def _reply(reply: MailReply) -> Entry:
-    if reply.automatic:
-        what = "An automatic reply came"
-    elif reply.own_address:
-        what = "The recipient answered"
-    else:
-        what = "Somebody answered"
-    other = {True: "", False: "not from the address that it went to", None: ""}[reply.own_address]
     delay = reply.received_at - reply.at
     return Entry(
         at=reply.at,
         lane=Lane.REPLY,
-        what=what,
+        what=f"{'An automatic reply came' if reply.automatic else 'Answered'} {_FROM[reply.own_address]}".rstrip(),
         who=reply.sender or "",
         detail=_words(
-            other, _WAYS[reply.matched_by],
+            _WAYS[reply.matched_by],
             f"received {span(delay)} later" if delay > timedelta(minutes=5) else "",
         ),
         evidence=reference(reply),
         again=reply.automatic,
-    )  # fmt: skip
+    )

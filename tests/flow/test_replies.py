@@ -106,7 +106,7 @@ def test_what_a_recipient_answers_stands_on_the_trace_of_the_email_that_they_ans
         first = simulator.answer(ada, text="Wrong colour, please.")
         assert [simulator.hand_in(first) for _ in range(3)] == [200, 200, 200], "the provider may tell it again"
         (entry,) = office.heard(ada)
-        assert (entry.what, entry.who) == ("The recipient answered", "a•••@example.test")
+        assert (entry.what, entry.who) == ("Answered from the recipient's address", "a•••@example.test")
         assert entry.detail == "to the address made for this email"
         assert desk.place.one("select repeats from sendonce.mail_replies")["repeats"] == 2
         assert office.heard(bob) == []
@@ -122,9 +122,9 @@ def test_what_a_recipient_answers_stands_on_the_trace_of_the_email_that_they_ans
         assert simulator.reply(bob, automatic=True) == 200
         assert simulator.reply(bob, sender="eve@elsewhere.example") == 200
         assert [(entry.what, entry.who) for entry in office.heard(bob)] == [
-            ("The recipient answered", "b•••@example.test"),
-            ("An automatic reply came", "b•••@example.test"),
-            ("Somebody answered", "e•••@elsewhere.example"),
+            ("Answered from the recipient's address", "b•••@example.test"),
+            ("An automatic reply came from the recipient's address", "b•••@example.test"),
+            ("Answered from another address", "e•••@elsewhere.example"),
         ]
 
         # Nothing of what they say is kept before the workspace asks for it.

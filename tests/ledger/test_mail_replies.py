@@ -186,9 +186,7 @@ def test_retention_leaves_only_that_an_answer_came_and_a_later_one_brings_nothin
     assert rows.fetchall() == [(None, None, None, "message_id")] * 2
     found = read_trace(factory.connection, factory.workspace, send)
     assert found is not None
-    assert [(entry.what, entry.count) for entry in timeline(found) if entry.lane == "reply"] == [
-        ("Somebody answered", 2)
-    ]
+    assert [(entry.what, entry.count) for entry in timeline(found) if entry.lane == "reply"] == [("Answered", 2)]
 
 
 def test_a_mail_has_the_time_that_it_tells_where_that_can_be(factory: Factory) -> None:

@@ -134,6 +134,14 @@ def test_the_domains_are_those_of_the_newest_mail_and_what_cannot_be_read_is_pas
         assert sending_domains(connection, other, post.place.account) == []
 
 
+def test_the_domains_at_which_its_mailstreams_take_replies_are_looked_at_too(post: Post) -> None:
+    post.place.run("update sendonce.mailstreams set reply_domain = 'reply.nowhere.example' where name = 'receipts'")
+    post.ask()
+    assert post.check() is True
+    (told,) = [one for one in post.stored().findings if one["what"] == "replies"]
+    assert (told["about"], told["verdict"]) == ("reply.nowhere.example", "wrong")
+
+
 def test_what_was_well_and_breaks_raises_the_alert_and_mending_it_ends_that(post: Post) -> None:
     ask(post.place, "k:1", message={"from": "shop@example.com", "subject": "s", "text": "t"})
     with post.place.database.transaction() as connection:

@@ -206,6 +206,7 @@ def test_what_was_answered_is_shown_as_a_message_is_and_its_sender_as_an_address
     assert path not in page
     assert support.get(path).status_code == 403
     assert path in operator.get(f"/sends/{send}").text
+    assert "j•••@example.com" in operator.get(f"/sends/{send}/evidence.html").text
     shown = operator.get(path).text
     assert "Wrong colour, please." in shown
     assert "joan@example.com" in shown

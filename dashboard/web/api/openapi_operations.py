@@ -24,6 +24,7 @@ from dashboard.web.api.openapi_parts import (
 
 NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
+WHAT = ["credentials", "events", "address", "replies", "domain", "spf", "dkim", "dmarc"]
 VERDICTS = ["good", "weak", "wrong", "unknown"]
 TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 
@@ -74,7 +75,7 @@ SCHEMAS: dict[str, Schema] = {
         last_at=time("The newest."),
     ),
     "Finding": whole(
-        what=text("What was looked at.", enum=["credentials", "events", "address", "domain", "spf", "dkim", "dmarc"]),
+        what=text("What was looked at.", enum=WHAT),
         verdict=text("weak: it works, and protects less than it could.", enum=VERDICTS),
         words=text("What was seen, and what to do."), about=text("The domain, where it is about one."),
         rule=text("Which rule says so; may be empty."), publish=text("The record that would mend it; may be empty."),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import hashlib
+import hmac
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID, uuid5
 
 import idna
@@ -155,3 +158,33 @@ def subject_lookup(workspace_id: UUID, subject: str, key: bytes) -> bytes:
     """Keyed BLAKE2b of the normal subject within a workspace, 8 bytes: finds a subject, never gives one back."""
     text = normal_subject(subject).encode(errors="replace")
     return hashlib.blake2b(workspace_id.bytes + text, key=key, digest_size=8, person=b"sendonce-subj").digest()
+
+
+REPLY_MAC = 10
+"""Bytes of the MAC in a reply address: 80 bits, of which every guess is a mail."""
+_REPLY_ADDRESS = re.compile(r"reply\+([a-z2-7]{42})@[^@\x00-\x20]+", re.IGNORECASE)
+
+
+def reply_address(send_id: UUID, domain: str, key: bytes) -> str:
+    """The address of this domain at which mail answers this send: its id and a keyed MAC, in base32, for some mail
+    servers keep no case."""
+    token = base64.b32encode(send_id.bytes + _reply_mac(send_id, key)).decode().rstrip("=").lower()
+    return f"reply+{token}@{domain}"
+
+
+def send_of_reply_address(address: str, keys: Iterable[bytes]) -> UUID | None:
+    """The send that an address was made for with one of these keys; None for any other address."""
+    found = _REPLY_ADDRESS.fullmatch(address.strip())
+    if found is None:
+        return None
+    try:
+        token = base64.b32decode(found[1].upper() + "======")
+    except binascii.Error:
+        return None
+    send_id, mac = UUID(bytes=token[:16]), token[16:]
+    made = [hmac.compare_digest(mac, _reply_mac(send_id, key)) for key in keys]
+    return send_id if any(made) else None
+
+
+def _reply_mac(send_id: UUID, key: bytes) -> bytes:
+    return hmac.digest(key, send_id.bytes, hashlib.sha256)[:REPLY_MAC]

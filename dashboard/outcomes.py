@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from dashboard.ledger.attempts import Finished, Kind, Started
 from dashboard.ledger.events import Told
-from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, ProviderEvent, Rejected, Scope
+from dashboard.ledger.mail_replies import Mail, Name
+from dashboard.providers import PROVIDERS
+from dashboard.providers.base import Accepted, Ambiguous, NeverWritten, Outcome, ProviderEvent, Rejected, Reply, Scope
 
 LONGEST = 500
 """Characters kept of what a provider says, its message id among them."""
@@ -95,3 +98,33 @@ def as_told(event: ProviderEvent) -> Told:
         url=event.url,
         raw=event.raw,
     )
+
+
+def as_mail(reply: Reply) -> Mail:
+    """A mail that came in, in the ledger's words: what it says it answers by all that we may know that by."""
+    return Mail(
+        message_id=reply.message_id,
+        sender=reply.sender,
+        recipients=reply.recipients,
+        names=[name for message_id in reply.answers for name in _names(message_id)],
+        written_at=reply.written_at,
+        automatic=reply.automatic,
+        subject=reply.subject,
+        text=reply.text,
+    )
+
+
+def _names(message_id: str) -> list[Name]:
+    """Our own Message-ID has the send id before the @; some providers' have their id of the message there; others give
+    the whole of it as their id."""
+    local, _, domain = message_id.partition("@")
+    names = [Name(None, message_id)]
+    if any(domain.lower() == end or domain.lower().endswith(f".{end}") for end in _DOMAINS):
+        names.append(Name(None, local))
+    try:
+        return [Name(UUID(local), None), *names]
+    except ValueError:
+        return names
+
+
+_DOMAINS = [end for one in PROVIDERS if (end := one.capabilities({}).message_id_domain)]

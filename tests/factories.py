@@ -19,6 +19,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dashboard.identity import send_id
+from dashboard.ledger import mail_replies
 from dashboard.ledger.database import Connection
 from dashboard.ledger.notes import add_note
 from dashboard.ledger.vault import Vault
@@ -331,6 +332,26 @@ class Factory:
             subject_at=(values | columns)["recorded_at"],
         )
         return made
+
+    def reply(
+        self, send: UUID, *, sender: str = ADDRESS, text: str | None = None, when: float = 10, automatic: bool = False,
+        to: str = "shop@example.com",
+    ) -> int:  # fmt: skip
+        """A mail that answers a send; what it says is kept where there is a text. Its id."""
+        self.made += 1
+        mail_replies.set_keep_replies(self.connection, self.workspace, keep=text is not None)
+        mail = mail_replies.Mail(
+            message_id=f"reply-{self.made}@example.com", sender=sender, recipients=[to],
+            names=[mail_replies.Name(send, None)], written_at=None, automatic=automatic, subject="Re: it", text=text,
+        )  # fmt: skip
+        mail_replies.keep(
+            self.connection, self.vault, workspace_id=self.workspace, account_id=self.account, mails=[mail],
+            received_at=at(when),
+        )  # fmt: skip
+        row = self.connection.execute("select max(id) from sendonce.mail_replies").fetchone()
+        assert row is not None
+        number: int = row[0]
+        return number
 
     def note(self, send: UUID, text: str = "", *, ticket: str = "") -> int:
         """What the person kept with a send."""

@@ -253,6 +253,8 @@ def _tell_webhook(settings: Settings, chosen: Provider, given: Mapping[str, str]
     if not chosen.capabilities(given).webhooks:
         return
     click.echo(f"Webhook address, to enter at {chosen.title}: {_address(settings, account_id)}")
+    if chosen.capabilities(given).replies:
+        click.echo(f"Where it is to hand in replies: {accounts.replies_url(settings.public_url, account_id)}")
     if settings.public_url == Settings.public_url:
         click.echo("Set SENDONCE_PUBLIC_URL first: the provider cannot reach this address.")
     if WEBHOOK_SECRET in {one.name for one in chosen.settings} and not given.get(WEBHOOK_SECRET):

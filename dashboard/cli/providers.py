@@ -9,7 +9,7 @@ import click
 
 from dashboard.cli import Mistake
 from dashboard.cli.options import example, json_option, workspace_option
-from dashboard.insight.checked import document
+from dashboard.insight.checked import address_to_paste, document, replies_address_to_paste
 from dashboard.ledger.access import find_workspace
 from dashboard.ledger.account_checks import AccountCheck, ask_for_check, read_check, take_check
 from dashboard.ledger.accounts import find_account
@@ -50,6 +50,14 @@ def check(*, account: str, as_json: bool, workspace: str) -> int:
             click.echo(f"{finding['verdict']:8} {finding['what']:12} {about}{finding['words']}{rule}")
             if finding["publish"]:
                 click.echo(f"{'':21} publish: {finding['publish']}")
+        for what, address in (
+            ("webhook", address_to_paste(found, settings.public_url)),
+            ("replies", replies_address_to_paste(found, settings.public_url)),
+        ):
+            if address:
+                click.echo(f"{'to paste':8} {what:12} {address}")
+        for one in found.set_aside:
+            click.echo(f"{'aside':8} {'replies':12} {one.number} of the last week: {one.reason}")
     return 1 if found.verdict == "wrong" else 0
 
 

@@ -67,6 +67,10 @@ def _rules_options(command: Any) -> Any:
         ),
         click.option("--retain-for-ever", is_flag=True, help="Nothing is taken away."),
         click.option(
+            "--reply-domain", metavar="DOMAIN", help="Where mail answers its sends, such as reply.shop.example."
+        ),
+        click.option("--no-reply-domain", is_flag=True, help="New sends get no reply address."),
+        click.option(
             "--second-person/--one-person", default=None, help="Whether a second person agrees to each held send's end."
         ),
         click.option(
@@ -213,12 +217,15 @@ def _changed(found: Stream, given: dict[str, Any]) -> Stream:
         "too_late_after": given["too_late_after"], "late_policy": given["late"] and Policy(given["late"]),
         "max_attempts": given["max_attempts"], "retry_for": given["retry_for"], "retain_for": given["retain_for"],
         "second_person": given["second_person"], "batches": given["batches"],
+        "reply_domain": given["reply_domain"] and given["reply_domain"].strip().lower().rstrip("."),
     }  # fmt: skip
     changed: Rules = replace(found.rules, **{name: value for name, value in rules.items() if value is not None})
     if given["never_late"]:
         changed = replace(changed, too_late_after=None)
     if given["retain_for_ever"]:
         changed = replace(changed, retain_for=None)
+    if given["no_reply_domain"]:
+        changed = replace(changed, reply_domain=None)
     title, owner = given["title"], given["owner"]
     return replace(
         found,

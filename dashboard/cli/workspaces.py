@@ -6,7 +6,7 @@ import click
 
 from dashboard.cli.ledger import answering_if_named, ledger
 from dashboard.cli.options import example, maybe_user_option, workspace_option
-from dashboard.ledger import access, audit, notes, streams
+from dashboard.ledger import access, audit, mail_replies, notes, streams
 from dashboard.ledger.alert_rules import add_defaults
 
 
@@ -68,6 +68,7 @@ def resume_workspace(reason: str | None, login: str | None, workspace: str) -> N
     epilog=example(
         "sendonce workspace set --ticket-url 'https://desk.example.com/tickets/{ticket}'",
         "sendonce workspace set --second-person-above 20",
+        "sendonce workspace set --keep-replies",
     ),
 )
 @click.option("--ticket-url", help="Where a ticket is, with {ticket} for its number; empty: nowhere.")
@@ -79,12 +80,19 @@ def resume_workspace(reason: str | None, login: str | None, workspace: str) -> N
     help="Deciding more held sends than these at once needs a second person.",
 )
 @click.option("--no-second-person", "never", is_flag=True, help="No number of them does.")
+@click.option(
+    "--keep-replies/--forget-replies", "keep", default=None,
+    help="Whether what new replies say is kept, encrypted, or only that they came.",
+)  # fmt: skip
 @workspace_option
-def set_workspace(ticket_url: str | None, above: int | None, never: bool, workspace: str) -> None:
-    """Change a workspace: where the tickets are whose numbers agents keep with sends, and when two people decide."""
+def set_workspace(
+    *, ticket_url: str | None, above: int | None, never: bool, keep: bool | None, workspace: str
+) -> None:  # fmt: skip
+    """Change a workspace: where the tickets are whose numbers agents keep with sends, when two people decide, and
+    whether what replies say is kept."""
     if above is not None and never:
         raise click.UsageError("give either --second-person-above or --no-second-person")
-    if ticket_url is None and above is None and not never:
+    if ticket_url is None and above is None and not never and keep is None:
         raise click.UsageError("say what to change")
     with ledger() as connection:
         workspace_id = access.find_workspace(connection, workspace)
@@ -95,6 +103,9 @@ def set_workspace(ticket_url: str | None, above: int | None, never: bool, worksp
         if above is not None or never:
             access.set_second_person(connection, workspace_id, above=above)
             detail["second_person_above"] = "never" if above is None else above
+        if keep is not None:
+            mail_replies.set_keep_replies(connection, workspace_id, keep=keep)
+            detail["keep_replies"] = keep
         audit.record(
             connection, audit.Action.SET_WORKSPACE, workspace_id=workspace_id, subject=workspace, detail=detail
         )
@@ -102,3 +113,5 @@ def set_workspace(ticket_url: str | None, above: int | None, never: bool, worksp
         click.echo(f"Tickets of {workspace} are at {ticket_url}." if ticket_url else "Tickets are no links any more.")
     if above is not None or never:
         click.echo("One person decides, however many." if never else f"Above {above} sends two people decide.")
+    if keep is not None:
+        click.echo("What replies say is kept from now on." if keep else "Of replies only that they came is kept.")

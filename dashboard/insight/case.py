@@ -82,6 +82,7 @@ class Finding(StrEnum):
     TAKEN = "taken"
     COMPLAINED = "complained"
     DELIVERED = "delivered"
+    REPLIED_TO = "replied_to"
     CONTRADICTION = "contradiction"
     # late
     STILL_ON_ITS_WAY = "still_on_its_way"

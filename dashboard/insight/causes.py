@@ -34,6 +34,7 @@ CAUSES: tuple[Callable[[Trace, datetime], Verdict | None], ...] = (
     accepted.complained,
     accepted.bounced,
     accepted.refused_after_taking,
+    accepted.replied_to,
     accepted.delivered,
     accepted.deferred,
     accepted.silent,

@@ -96,6 +96,28 @@ def _told(trace: Trace, now: datetime, word: Delivery, cause: Cause, what: str) 
     )
 
 
+def replied_to(trace: Trace, now: datetime) -> Verdict | None:
+    """A person answered it from the address that it went to: it arrived.
+
+    That is proved where the answer came to the address that only this message held, or where the provider told that it
+    was delivered as well. A Message-ID alone can be copied, as any From can be written.
+    """
+    reply = trace.first_reply
+    if trace.state != State.ACCEPTED or reply is None:
+        return None
+    events = events_of(trace, EventType.DELIVERED)
+    first = f", delivered to the mail server {_later(events[0].occurred_at, trace, now)}" if events else ""
+    proved = bool(events) or reply.matched_by == "address"
+    return Verdict(
+        sentence=f"{_accepted(trace, now)}{first}, and answered from the recipient's address "
+        f"{_later(reply.at, trace, now)}",
+        cause=Cause.REPLIED_TO,
+        sureness=Sureness.PROVED if proved else Sureness.LIKELY,
+        next="It arrived: whoever answered had it before them.",
+        proof=[*acceptance_proof(trace), *map(reference, events[:1]), reference(reply)],
+    )
+
+
 def delivered(trace: Trace, now: datetime) -> Verdict | None:
     """The receiving mail server has it. Where only an open or a click says so, that is inferred."""
     if trace.state != State.ACCEPTED or trace.send.delivery != Delivery.DELIVERED:

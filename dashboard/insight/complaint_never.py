@@ -152,6 +152,7 @@ def _is_uuid(text: str) -> bool:
 
 NEXT: dict[Cause, str] = {
     Cause.DELIVERED: "Ask the customer to look in spam and in other folders. Only the mailbox can tell where it lies.",
+    Cause.REPLIED_TO: "It arrived: an answer to it came from that address. Tell the customer when.",
     Cause.COMPLAINED: "It arrived: it was reported as spam from that mailbox. Later bulk mail is held back.",
     Cause.BOUNCED: "Ask for another address, or what their mail server has against it; its words are above.",
     Cause.REFUSED_AFTER_TAKING: "An operator looks at the account: the provider took it and did not pass it on.",

@@ -60,6 +60,7 @@ CAUSES: dict[Complaint, tuple[Callable[[Case], Answer | None], ...]] = {
         never.of_send(Cause.TAKEN),
         never.of_send(Cause.COMPLAINED),
         never.of_send(Cause.DELIVERED),
+        never.of_send(Cause.REPLIED_TO),
         never.of_send(Cause.ACCEPTED_MORE_THAN_ONCE),
         never.of_send(Cause.SCHEDULED),
         never.of_send(Cause.CONTRADICTION),

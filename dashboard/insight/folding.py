@@ -23,6 +23,7 @@ class Lane(StrEnum):
     CLAIM = "claim"
     ATTEMPT = "attempt"
     EVENT = "event"
+    REPLY = "reply"
     RECONCILE = "reconcile"
     PERSON = "person"
 
@@ -130,7 +131,7 @@ def _one(entries: Sequence[Entry]) -> Entry:
     )
 
 
-_MAKERS = {Lane.DELIVERY: "triggers", Lane.EVENT: "providers"}
+_MAKERS = {Lane.DELIVERY: "triggers", Lane.EVENT: "providers", Lane.REPLY: "senders"}
 """Who makes what comes again and again; the rest is made by workers."""
 
 

@@ -39,6 +39,7 @@ class Cause(StrEnum):
     BOUNCED = "bounced"
     REFUSED_AFTER_TAKING = "refused_after_taking"
     DELIVERED = "delivered"
+    REPLIED_TO = "replied_to"
     DEFERRED = "deferred"
     SILENT = "silent"
     TAKEN = "taken"

@@ -129,6 +129,9 @@ REPLIES: dict[Finding, str] = {
     Finding.COMPLAINED:
         "This email was delivered to your mail server, and reported as spam from your mailbox. Please look in your "
         "spam folder and mark it as wanted.",
+    Finding.REPLIED_TO:
+        "This email reached your mailbox[ on {when}]: we have an answer to it from your address. If somebody else "
+        "reads your mail too, please ask them. " + _LOOK,
     Finding.DELIVERED: "This email was delivered to your mail server[ on {when}]. " + _LOOK,
     Finding.CONTRADICTION: "We are looking into what became of this email, and will come back to you.",
     # late

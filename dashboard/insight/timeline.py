@@ -14,7 +14,7 @@ from dashboard.identity import discreet
 from dashboard.insight.clocks import placed_at, skew_of
 from dashboard.insight.folding import Entry, Lane, Phase, folded, in_order
 from dashboard.insight.wording import because, how_it_failed, in_a_batch, listed, provider, reference, span
-from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Trace
+from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, MailReply, Trace
 from dashboard.lifecycle import AttemptStatus, By, Decision, EventType, Reason, Verdict
 
 
@@ -23,6 +23,7 @@ def timeline(trace: Trace) -> list[Entry]:
     found = [*_asked(trace), *_claims(trace), *_decisions(trace), *_cancels(trace), *_late_facts(trace)]
     found += _left_out(trace)
     found += [entry for attempt in trace.attempts for entry in _attempt(trace, attempt)]
+    found += map(_reply, trace.replies)
     return folded(in_order(_discreet(entry) for entry in [*found, *_of_rows(trace)]))
 
 
@@ -369,3 +370,25 @@ def _late_facts(trace: Trace) -> Iterator[Entry]:
             evidence="send",
             trouble=True,
         )
+
+
+_WAYS = {"address": "to the address made for this email", "message_id": "names this email's Message-ID"}
+
+
+_FROM = {True: "from the recipient's address", False: "from another address", None: ""}
+
+
+def _reply(reply: MailReply) -> Entry:
+    delay = reply.received_at - reply.at
+    return Entry(
+        at=reply.at,
+        lane=Lane.REPLY,
+        what=f"{'An automatic reply came' if reply.automatic else 'Answered'} {_FROM[reply.own_address]}".rstrip(),
+        who=reply.sender or "",
+        detail=_words(
+            _WAYS[reply.matched_by],
+            f"received {span(delay)} later" if delay > timedelta(minutes=5) else "",
+        ),
+        evidence=reference(reply),
+        again=reply.automatic,
+    )

@@ -6,7 +6,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from dashboard.identity import discreet
-from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Hold
+from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, Hold, MailReply
 from dashboard.lifecycle import AttemptStatus, Reason
 
 REASONS: dict[Reason, str] = {
@@ -166,9 +166,11 @@ def in_a_batch(attempt: Attempt) -> str:
     return f"in one call with {number((attempt.together or 1) - 1, 'other')}"
 
 
-def reference(row: Attempt | Duplicate | Event | Hold | HistoricMove) -> str:
+def reference(row: Attempt | Duplicate | Event | Hold | HistoricMove | MailReply) -> str:
     """The name of a row of evidence, the same in verdicts and timelines."""
     return f"attempt {row.n}" if isinstance(row, Attempt) else f"{_KINDS[type(row)]} {row.id}"
 
 
-_KINDS: dict[type, str] = {Duplicate: "duplicate", Event: "event", Hold: "hold", HistoricMove: "move"}
+_KINDS: dict[type, str] = {
+    Duplicate: "duplicate", Event: "event", Hold: "hold", HistoricMove: "move", MailReply: "reply",
+}  # fmt: skip

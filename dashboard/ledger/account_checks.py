@@ -7,7 +7,7 @@ worker that ends in between leaves an account that is taken for no longer than :
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.utils import parseaddr
 from typing import Any
@@ -20,6 +20,7 @@ from dashboard.identity import BadAddress, normal_address
 from dashboard.ledger import audit, contents
 from dashboard.ledger.accounts import find_account
 from dashboard.ledger.database import Connection, run
+from dashboard.ledger.mail_replies import SetAside, read_set_aside
 from dashboard.ledger.vault import Unreadable, Vault
 
 EVERY = timedelta(days=1)
@@ -43,6 +44,8 @@ class AccountCheck:
     under_way: bool
     findings: Sequence[Mapping[str, str]]
     broke_at: datetime | None
+    set_aside: Sequence[SetAside] = ()
+    """Mail that came in lately and answers nothing; only of an account that is asked for by its name."""
 
     @property
     def verdict(self) -> str:
@@ -141,7 +144,8 @@ def read_checks(connection: Connection, workspace_id: UUID) -> dict[UUID, Accoun
 
 def read_check(connection: Connection, workspace_id: UUID, name: str) -> AccountCheck | None:
     """The last check of the account of that name."""
-    return next((one for one in read_checks(connection, workspace_id).values() if one.name == name), None)
+    found = next((one for one in read_checks(connection, workspace_id).values() if one.name == name), None)
+    return found and replace(found, set_aside=read_set_aside(connection, found.account_id))
 
 
 def sending_domains(connection: Connection, vault: Vault, account_id: UUID) -> list[str]:

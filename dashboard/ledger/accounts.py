@@ -153,6 +153,11 @@ def webhook_url(public_url: str, account_id: UUID) -> str:
     return f"{public_url}/webhooks/{account_id}"
 
 
+def replies_url(public_url: str, account_id: UUID) -> str:
+    """Where the provider of an account hands in mail that came in. Nobody else should know it either."""
+    return f"{webhook_url(public_url, account_id)}/replies"
+
+
 MANY = 1000
 """So far :func:`in_doubt_elsewhere` counts."""
 

@@ -21,6 +21,7 @@ class Action(StrEnum):
     REVEAL_ADDRESS = "reveal_address"
     VIEW_MESSAGE = "view_message"
     VIEW_RAW_EVENT = "view_raw_event"
+    VIEW_REPLY = "view_reply"
     EXPORT_SENDS = "export_sends"
     EXPORT_EVIDENCE = "export_evidence"
     ADD_NOTE = "add_note"
@@ -78,7 +79,7 @@ class Action(StrEnum):
 
 OF_SENDS = frozenset(
     {Action.REVEAL_ADDRESS, Action.VIEW_MESSAGE, Action.VIEW_RAW_EVENT, Action.CANCEL_SEND, Action.REPLAY_SEND}
-    | {Action.EXPORT_EVIDENCE, Action.ADD_NOTE, Action.REMOVE_NOTE}
+    | {Action.VIEW_REPLY, Action.EXPORT_EVIDENCE, Action.ADD_NOTE, Action.REMOVE_NOTE}
     | {Action.HELD_RESEND, Action.HELD_MARK_ACCEPTED, Action.HELD_CANCEL}
 )
 """Actions whose subject is the id of a send."""

@@ -35,11 +35,21 @@ def rendered(message: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def sealed(vault: Vault, request: Request, content: Mapping[str, Any] | None) -> bytes | None:
-    """The encrypted body of a request, as ``messages`` stores it; None where the caller keeps its own content."""
+def sealed(
+    vault: Vault, request: Request, content: Mapping[str, Any] | None, reply_domain: str | None = None
+) -> bytes | None:
+    """The encrypted body of a request, as ``messages`` stores it; None where the caller keeps its own content.
+
+    Where the mailstream takes replies at a domain, a message without a Reply-To of its own gets the address of its send
+    there. It is put in here, and frozen with the rest: every attempt has the same bytes, also when the mailstream is
+    changed or a key is rotated in between. The fingerprint is over what was asked for, so it says nothing of it.
+    """
     if content is None:
         return None
-    return vault.encrypt(_ENCODE({**content, "name": request.recipient_name}).encode(), request.send_id.bytes)
+    more: dict[str, Any] = {"name": request.recipient_name}
+    if reply_domain and not content.get("reply_to"):
+        more["reply_to"] = vault.reply_address(request.send_id, reply_domain)
+    return vault.encrypt(_ENCODE({**content, **more}).encode(), request.send_id.bytes)
 
 
 def opened(vault: Vault, send_id: UUID, body: bytes) -> dict[str, Any]:

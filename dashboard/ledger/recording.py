@@ -95,15 +95,15 @@ def _insert(connection: Connection, vault: Vault, proposals: Sequence[Request], 
         not_before=[r.not_before for r in proposals],
         run_by=str(run_by),
     ).fetchall()
-    ids = {row[0].int for row in inserted}  # numbers: comparing two UUIDs is a call each time
-    new = [(r, f) for r, f in zip(proposals, frozen, strict=True) if r.send_id.int in ids]
+    domains = {row[0].int: row[1] for row in inserted}  # numbers: comparing two UUIDs is a call each time
+    new = [(r, f) for r, f in zip(proposals, frozen, strict=True) if r.send_id.int in domains]
     if new:
         run(
             connection,
             "insert_work",
             id=[r.send_id for r, _ in new],
             address=[vault.encrypt(r.address.encode(), r.send_id.bytes) if r.address else None for r, _ in new],
-            body=[contents.sealed(vault, r, f.content) for r, f in new],
+            body=[contents.sealed(vault, r, f.content, domains[r.send_id.int]) for r, f in new],
             subject=[_subject(vault, r, f) for r, f in new],
             detail=[f.detail for _, f in new],
         )

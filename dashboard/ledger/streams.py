@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import LiteralString
@@ -11,6 +12,9 @@ from dashboard.ledger import audit
 from dashboard.ledger.database import Connection
 from dashboard.ledger.tables import Policy
 from dashboard.lifecycle import BULK, MailClass
+
+_DOMAIN = re.compile(r"(?=.{4,200}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}")
+"""In lower-case IDNA form, since it is written into headers as it stands."""
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -36,6 +40,9 @@ class Rules:
     """Each decision about a held send of it is agreed to by a second person."""
     batches: bool = False
     """Its sends may share a call with others, where the provider takes several messages with one."""
+    reply_domain: str | None = None
+    """Where mail answers its sends: those without a Reply-To of their own get an address of their own there, from when
+    they are recorded."""
 
 
 DEFAULTS: dict[MailClass, Rules] = {
@@ -107,18 +114,20 @@ def save_stream(
     connection.execute(
         """
         insert into sendonce.mailstreams (workspace_id, name, title, owner, mail_class, account_id, unknown_policy,
-          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for, second_person, batches)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for, second_person, batches,
+          reply_domain)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         on conflict (workspace_id, name) do update set title = excluded.title, owner = excluded.owner,
           mail_class = excluded.mail_class, account_id = excluded.account_id, unknown_policy = excluded.unknown_policy,
           grace = excluded.grace, too_late_after = excluded.too_late_after, late_policy = excluded.late_policy,
           max_attempts = excluded.max_attempts, retry_for = excluded.retry_for, retain_for = excluded.retain_for,
-          second_person = excluded.second_person, batches = excluded.batches
+          second_person = excluded.second_person, batches = excluded.batches,
+          reply_domain = excluded.reply_domain
         """,
         (
             workspace_id, name, title, owner, str(mail_class), account_id, str(chosen.unknown_policy), chosen.grace,
             chosen.too_late_after, str(chosen.late_policy), chosen.max_attempts, chosen.retry_for,
-            chosen.retain_for, chosen.second_person, chosen.batches,
+            chosen.retain_for, chosen.second_person, chosen.batches, chosen.reply_domain,
         ),
     )  # fmt: skip
     connection.execute(
@@ -162,7 +171,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
     rows = connection.execute(
         f"""
         select name, title, owner, mail_class, account_id, unknown_policy, grace, too_late_after, late_policy,
-          max_attempts, retry_for, retain_for, second_person, batches
+          max_attempts, retry_for, retain_for, second_person, batches, reply_domain
         from sendonce.mailstreams where {where} order by name
         """,  # noqa: S608  # the condition is a literal of this file
         given,
@@ -173,6 +182,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
             rules=Rules(
                 unknown_policy=Policy(r[0]), grace=r[1], too_late_after=r[2], late_policy=Policy(r[3]),
                 max_attempts=r[4], retry_for=r[5], retain_for=r[6], second_person=r[7], batches=r[8],
+                reply_domain=r[9],
             ),
         )
         for name, title, owner, mail_class, account_id, *r in rows
@@ -247,6 +257,8 @@ def _written(
 
 def check_rules(rules: Rules, *, key_window: timedelta | None, settling_time: timedelta | None) -> None:
     """Raise :class:`BadStream` for rules that make no sense on an account with this key window and settling time."""
+    if rules.reply_domain is not None and not _DOMAIN.fullmatch(rules.reply_domain):
+        raise BadStream("the reply domain is the domain whose mail the provider takes in, such as reply.shop.example")
     if rules.unknown_policy is Policy.RELEASE and key_window is None:
         raise BadStream("release after doubt needs an account that honours idempotency keys: choose hold or cancel")
     if rules.unknown_policy is Policy.RELEASE and key_window is not None and rules.grace >= key_window:

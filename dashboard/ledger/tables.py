@@ -202,6 +202,7 @@ workspaces = Table(
     Column("ticket_url", Text),  # where its tickets are: https://…/{ticket}
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("second_person_above", Integer, server_default=text("100")),  # held sends decided at once; null: never
+    Column("keep_replies", Boolean, nullable=False, server_default=text("false")),  # what replies say, not only that
     CheckConstraint("second_person_above >= 0", name="second_person_number"),
 )
 
@@ -270,6 +271,7 @@ mailstreams = Table(
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("second_person", Boolean, nullable=False, server_default=text("false")),  # for each of its held sends
     Column("batches", Boolean, nullable=False, server_default=text("false")),  # its sends may share a call with others
+    Column("reply_domain", Exact),  # where mail answers its sends; null: a send gets no reply address
     PrimaryKeyConstraint("workspace_id", "name"),
     CheckConstraint("late_policy <> 'release'", name="late_is_never_released"),
     CheckConstraint("max_attempts > 0", name="attempts_positive"),
@@ -692,6 +694,32 @@ unmatched = Table(
     Index("unmatched_by_message_id", "provider_message_id"),
     Index("unmatched_by_event_id", "event_id"),
     Index("unmatched_by_recipient", "workspace_id", "recipient", "occurred_at"),
+)
+
+mail_replies = Table(
+    # Mail that came in, and which send it answers. What answers none says why, and goes after a week.
+    "mail_replies",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("workspace_id", Uuid, nullable=False),
+    Column("account_id", Uuid, nullable=False),  # that of the provider it came in by, perhaps not the one that sent
+    Column("digest", LargeBinary, nullable=False),  # of what makes it this mail, however often it is told
+    Column("send_id", Uuid),
+    Column("matched_by", Exact),  # address (made for this send), or message_id (named in its headers)
+    Column("reason", Text),  # why it answers no send
+    Column("at", Time, nullable=False),
+    Column("received_at", Time, nullable=False),
+    Column("automatic", Boolean, nullable=False),
+    Column("own_address", Boolean),  # whether it names the address that the send went to as its sender
+    Column("sender", Text),  # masked
+    Column("content", LargeBinary),  # encrypted, where the workspace keeps what replies say
+    Column("repeats", Integer, nullable=False, server_default=text("0")),
+    UniqueConstraint("workspace_id", "digest", name="one_reply_per_mail"),
+    Index("mail_replies_by_send", "send_id", "at", postgresql_where=text("send_id is not null")),
+    Index("mail_replies_set_aside", "account_id", "received_at", postgresql_where=text("send_id is null")),
+    CheckConstraint("(send_id is null) = (matched_by is null)", name="match_has_way"),
+    CheckConstraint("(send_id is null) = (reason is not null)", name="set_aside_with_reason"),
+    CheckConstraint("send_id is not null or (sender is null and content is null)", name="set_aside_is_bare"),
 )
 
 signed_tokens = Table(

@@ -222,6 +222,22 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MailReply:
+    """A mail that answers this send. ``sender`` is masked; ``own_address``: it names the address that the send went to
+    as its sender, None: nobody can tell any more. ``matched_by``: address, which was made for this send and cannot be
+    guessed, or message_id, which can be copied."""
+
+    id: int
+    at: datetime
+    received_at: datetime
+    automatic: bool
+    own_address: bool | None
+    sender: str | None
+    matched_by: str
+    has_content: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecondId:
     """Another message id of the provider for this send: it was accepted more than once."""
 
@@ -335,6 +351,7 @@ class Trace:
     moves: list[HistoricMove]
     events: list[Event]
     second_ids: list[SecondId]
+    replies: list[MailReply]
     holds: list[Hold]
     decisions: list[DecisionMade]
     cancels: list[CancelAsked]
@@ -404,6 +421,11 @@ class Trace:
         return max(attempts, len(self.provider_message_ids))
 
     @property
+    def first_reply(self) -> MailReply | None:
+        """The first mail in which a person answered it from the address that it went to."""
+        return next((reply for reply in self.replies if reply.own_address and not reply.automatic), None)
+
+    @property
     def open_hold(self) -> Hold | None:
         """The hold that waits for a decision."""
         return next((hold for hold in self.holds if hold.closed_at is None), None)
@@ -459,6 +481,7 @@ class _Reading:
         self._moves = self._of_send(HistoricMove, "moves")
         self._events = self._of_send(Event, "events")
         self._second_ids = self._of_send(SecondId, "second_ids")
+        self._replies = self._of_send(MailReply, "replies")
         self._holds = self._of_send(Hold, "holds")
         self._decisions = self._of_send(DecisionMade, "decisions")
         self._cancels = self._of_send(CancelAsked, "cancels")
@@ -470,6 +493,7 @@ class _Reading:
         workers = {row["id"]: Worker(**row) for row in self._workers}
         stream, account, attempts = self._stream(), self._account(), self._attempts()
         duplicates, moves, events, second_ids = self._duplicates(), self._moves(), self._events(), self._second_ids()
+        replies = self._replies()
         holds, decisions, cancels = self._holds(), self._decisions(), self._cancels()
         suppressions = self._suppressions()
         found = {}
@@ -486,6 +510,7 @@ class _Reading:
                 moves=moves.get(send.id, []),
                 events=events.get(send.id, []),
                 second_ids=second_ids.get(send.id, []),
+                replies=replies.get(send.id, []),
                 holds=holds.get(send.id, []),
                 decisions=decisions.get(send.id, []),
                 cancels=cancels.get(send.id, []),

@@ -15,7 +15,7 @@ from uuid import UUID
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dashboard.identity import address_lookup, subject_lookup
+from dashboard.identity import address_lookup, reply_address, send_of_reply_address, subject_lookup
 
 NONCE, TAG = 12, 16
 """Bytes of an AES-GCM nonce and tag."""
@@ -45,6 +45,7 @@ class Vault:
         self._cipher = self._ciphers[active]
         self._lookup_keys = [hmac.digest(key, b"address look-up", hashlib.sha256) for _, key in reversed(keys)]
         self._subject_keys = [hmac.digest(key, b"subject look-up", hashlib.sha256) for _, key in reversed(keys)]
+        self._reply_keys = [hmac.digest(key, b"reply address", hashlib.sha256) for _, key in reversed(keys)]
         self._hash_key = hmac.digest(keys[-1][1], b"keyed hash", hashlib.sha256)
 
     def encrypt(self, plain: bytes, row: bytes) -> bytes:
@@ -81,6 +82,14 @@ class Vault:
     def subject_lookups(self, workspace_id: UUID, subject: str) -> list[bytes]:
         """The hashes under which this subject may be filed, one a live key."""
         return [subject_lookup(workspace_id, subject, key) for key in self._subject_keys]
+
+    def reply_address(self, send_id: UUID, domain: str) -> str:
+        """The address at which mail answers this send, the same before and after a rotation."""
+        return reply_address(send_id, domain, self._reply_keys[0])
+
+    def send_of_reply_address(self, address: str) -> UUID | None:
+        """The send that this address was made for, under any live key; None for one that is not ours."""
+        return send_of_reply_address(address, self._reply_keys)
 
     def keyed_hash(self, text: str) -> bytes:
         """A hash of something that only this installation can make, such as a client's address."""

@@ -14,6 +14,7 @@ from dashboard.providers.base import (
     Outcome,
     Provider,
     ProviderEvent,
+    ReadsReplies,
     Settings,
     Webhook,
     WebhookRequest,
@@ -61,6 +62,7 @@ __all__ = [
     "classify",
     "parse_events",
     "provider",
+    "read_reply",
     "read_webhook",
 ]
 
@@ -92,10 +94,33 @@ def read_webhook(
     a request that is not the provider's (as CannotVerify where that is our own trouble), ValueError for a body that is
     malformed as a whole (or an unknown provider); gives no events for what is to be ignored.
     """
-    request = WebhookRequest(
+    return _named(provider).read_webhook(_request(headers, body, url, remote_address, now), settings)
+
+
+def read_reply(
+    provider: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    settings: Settings,
+    now: datetime | None = None,
+    *,
+    url: str = "",
+    remote_address: str | None = None,
+) -> Webhook:
+    """The same for a request to the address for replies: the mail that came in. Raises ValueError also for a provider
+    that hands in none."""
+    known = _named(provider)
+    if not isinstance(known, ReadsReplies):
+        raise ValueError(f"{known.title} hands in no mail here")
+    return known.read_reply(_request(headers, body, url, remote_address, now), settings)
+
+
+def _request(
+    headers: Mapping[str, str], body: bytes, url: str, remote_address: str | None, now: datetime | None
+) -> WebhookRequest:
+    return WebhookRequest(
         headers=lower_names(headers), body=body, url=url, remote_address=remote_address, now=now or datetime.now(UTC)
     )
-    return _named(provider).read_webhook(request, settings)
 
 
 def parse_events(

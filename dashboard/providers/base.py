@@ -166,6 +166,26 @@ class ProviderEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One mail that came in at the provider for this account. Whoever wrote it chose every word of it."""
+
+    message_id: str | None
+    """Its own, without angle brackets."""
+    sender: str | None
+    """The bare address of its From, in lower case."""
+    recipients: tuple[str, ...]
+    """Bare addresses that it came to, those of the envelope first."""
+    answers: tuple[str, ...]
+    """The Message-IDs that it says it answers, without angle brackets, the likeliest first."""
+    written_at: datetime | None
+    automatic: bool
+    """No person wrote it, by what it says of itself (RFC 3834)."""
+    subject: str
+    text: str | None
+    """What it says, where the provider tells that; without what it quotes, where the provider takes that away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRequest:
     """One request to an account's webhook address, before anybody knows whether it is the provider's."""
 
@@ -196,6 +216,8 @@ class SignedToken:
     token: str
     good_until: datetime
     """When the signature ends to count."""
+    content: bytes | None = None
+    """What it is believed with, where that is not the body as it came: a form is written anew on every try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +231,8 @@ class Webhook:
     confirm: Callable[[], None] | None = None
     """Answers a provider that wants this address confirmed elsewhere than in the response, over the network. Raises
     :class:`CannotVerify` where that fails."""
+    replies: tuple[Reply, ...] = ()
+    """Only of the address for replies, see :class:`ReadsReplies`."""
 
 
 class NotAuthentic(Exception):
@@ -252,6 +276,13 @@ class Capabilities:
     metadata: bool = False
     """Our send id travels with the message and comes back in events."""
     webhooks: bool = False
+    message_id: Literal["ours", "theirs"] | None = None
+    """Whose Message-ID the recipient sees, where we know it: a reply names it. None: only a reply address tells."""
+    message_id_domain: str | None = None
+    """The end of what stands behind the @ of a Message-ID of the provider's, where the id of its answer alone stands
+    before it."""
+    replies: bool = False
+    """It hands in mail that comes in: it is :class:`ReadsReplies`."""
     look_up: bool = False
     """Its channels are :class:`LooksUp`."""
     settling_time: timedelta | None = None
@@ -300,6 +331,15 @@ class Provider(Protocol):
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one recorded result without a network. Raises ValueError for a result of another protocol."""
+        ...
+
+
+@runtime_checkable
+class ReadsReplies(Protocol):
+    """A provider that also receives mail, and hands it in at the address for replies."""
+
+    def read_reply(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Verify the request, and read the mail in it. Raises like :meth:`Provider.read_webhook`."""
         ...
 
 

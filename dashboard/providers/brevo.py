@@ -198,7 +198,7 @@ class Brevo:
         An event that is answered with any 5xx is discarded, and told again after 429 alone ("Retry mechanism").
         """
         window = KEY_WINDOW if _honours_keys(settings) else None
-        return Capabilities(key_window=window, metadata=True, webhooks=True, come_again=429)
+        return Capabilities(key_window=window, metadata=True, webhooks=True, message_id="theirs", come_again=429)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account."""

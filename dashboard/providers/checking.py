@@ -30,7 +30,7 @@ from dashboard.providers.dkim import check_dkim
 from dashboard.providers.dmarc import check_dmarc
 from dashboard.providers.findings import Finding, Verdict
 from dashboard.providers.http import HttpClient
-from dashboard.providers.names import Names
+from dashboard.providers.names import Names, Unanswered
 from dashboard.providers.results import Answer, NoAnswer
 from dashboard.providers.spf import check_spf
 
@@ -41,18 +41,32 @@ REQUEST_SECONDS = 10.0
 
 
 def check_account(
-    chosen: Provider, settings: Settings, *, url: str, domains: Sequence[str], names: Names, now: datetime
-) -> list[Finding]:
+    chosen: Provider, settings: Settings, *, url: str, domains: Sequence[str], names: Names, now: datetime,
+    reply_domains: Sequence[str] = (),
+) -> list[Finding]:  # fmt: skip
     """All questions about one account. It takes seconds, and no longer than its time-outs together (half a minute).
 
     ``url``: its webhook address. ``domains``: what its newest mail came from; the setting ``sending_domains`` goes
-    before.
+    before. ``reply_domains``: where answers to its mail are to go.
     """
     findings = [check_credentials(chosen, settings, request_timeout=REQUEST_SECONDS)]
     if chosen.capabilities(settings).webhooks:
         findings.append(check_events(chosen, settings, url=url, now=now))
         findings.append(check_address(url, request_timeout=REQUEST_SECONDS))
+    findings += [check_replies(names, domain) for domain in reply_domains[:MOST_DOMAINS]]
     return findings + check_domains(chosen, settings, domains=domains, names=names)
+
+
+def check_replies(names: Names, domain: str) -> Finding:
+    """Whether mail to a domain of replies goes anywhere (RFC 5321 §5.1)."""
+    records = names.records(domain, "MX")
+    if isinstance(records, Unanswered):
+        return Finding("replies", "unknown", f"Whether mail can come there is not known: {records.why}.", domain)
+    hosts = sorted(host for record in records if (host := record.split()[-1].rstrip(".")))
+    if not hosts:
+        words = "No mail can come there, so that nobody can answer: let its MX record lead to whoever takes it in."
+        return Finding("replies", "wrong", words, domain, "RFC 7505" if records else "RFC 5321 §5.1")
+    return Finding("replies", "good", f"Mail goes to {', '.join(hosts)[:200]}.", domain)
 
 
 def check_domains(chosen: Provider, settings: Settings, *, domains: Sequence[str], names: Names) -> list[Finding]:

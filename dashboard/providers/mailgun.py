@@ -19,7 +19,7 @@ import hmac
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -40,6 +40,7 @@ from dashboard.providers.base import (
     ProviderEvent,
     Question,
     Rejected,
+    Reply,
     Scope,
     Setting,
     Settings,
@@ -61,8 +62,18 @@ from dashboard.providers.http_outcomes import (
     told_to_each,
     unreadable,
 )
+from dashboard.providers.inbound import decoded_text, form_fields, header_pairs, read_mail
 from dashboard.providers.json_api import basic
-from dashboard.providers.reading import bare_address, compact, epoch, json_object, mapping, text, whole_number
+from dashboard.providers.reading import (
+    bare_address,
+    compact,
+    epoch,
+    json_list,
+    json_object,
+    mapping,
+    text,
+    whole_number,
+)
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.signatures import matches, secrets_of
 from dashboard.providers.together import member_id, parted
@@ -353,6 +364,41 @@ def _only_address(to: object) -> str | None:
     return None if told is None or "," in told else bare_address(told)
 
 
+# ── read_reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SIGNATURE = ("timestamp", "token", "signature")
+
+
+def reply_of(fields: Mapping[str, bytes]) -> Reply:
+    """The mail of a route's form ("Receiving messages via HTTP"). Raises ValueError for what is none."""
+    told = {name: text(decoded_text(value)) for name, value in fields.items()}
+    headers = told.get("message-headers")
+    if headers is None and not told.get("from"):
+        raise ValueError("the form holds no mail")
+    return read_mail(
+        [
+            *header_pairs(_listed(headers)),
+            *((name.title(), told.get(name) or "") for name in ("from", "to", "subject")),
+        ],
+        recipients=[told.get("recipient")],
+        said=told.get("stripped-text") or told.get("body-plain"),
+        html=told.get("body-html"),
+    )
+
+
+def _listed(headers: str | None) -> list[Any]:
+    """The headers, a list of pairs as JSON; none where it is no list."""
+    try:
+        return json_list(headers or "[]")
+    except ValueError:
+        return []
+
+
+def _signed_content(fields: Mapping[str, bytes]) -> bytes:
+    """What the token is believed with: every try writes the form anew, perhaps with another boundary."""
+    return b"".join(b"%s\0%d\0%s" % (name.encode(), len(fields[name]), fields[name]) for name in sorted(fields))
+
+
 # ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -398,7 +444,9 @@ class Mailgun:
 
         They are listed late and out of order ("Events"), so that *not found* is never proof.
         """
-        return Capabilities(metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER)
+        return Capabilities(
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours", replies=True
+        )
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -420,6 +468,16 @@ class Mailgun:
             raise Unverifiable(str(error)) from None
         signed = check_signature(mapping(parsed.get("signature")), request, settings.get("webhook_secret", ""))
         return Webhook(events_of(parsed, request.body), signed_token=signed)
+
+    def read_reply(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Verify the signature, which lies in the form, then read the one mail."""
+        try:
+            fields = form_fields(request)
+        except ValueError as error:
+            raise Unverifiable(str(error)) from None
+        signature = {name: decoded_text(fields.pop(name, b"")) for name in SIGNATURE}
+        signed = check_signature(signature, request, settings.get("webhook_secret", ""))
+        return Webhook(replies=(reply_of(fields),), signed_token=replace(signed, content=_signed_content(fields)))
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

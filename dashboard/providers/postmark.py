@@ -25,6 +25,7 @@ from dashboard.providers.base import (
     Outgoing,
     ProviderEvent,
     Question,
+    Reply,
     Scope,
     Setting,
     Settings,
@@ -45,6 +46,7 @@ from dashboard.providers.http_outcomes import (
     told_to_each,
     unreadable,
 )
+from dashboard.providers.inbound import header_pairs, read_mail
 from dashboard.providers.json_api import code_of, given, is_id, json_bytes, said
 from dashboard.providers.reading import (
     bare_address,
@@ -310,6 +312,28 @@ def _meaning(kind: str, event: Mapping[str, Any]) -> tuple[Meaning, str | None]:
     return EVENTS.get(kind, unknown), reason
 
 
+# ── read_reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reply_of(body: bytes) -> Reply:
+    """The mail of an inbound request ("Inbound webhook"). Raises ValueError for what is none."""
+    mail = json_object(body)
+    kind = text(mail.get("RecordType"))
+    if kind not in (None, INBOUND):
+        raise ValueError(f"{kind} is no mail that came in: it belongs to the webhook address")
+    if "FromFull" not in mail and "From" not in mail:
+        raise ValueError("the mail has no From")
+    people = [one for name in ("ToFull", "CcFull") if isinstance(many := mail.get(name), list) for one in many]
+    told = [(name, text(mail.get(name)) or "") for name in ("From", "To", "Cc", "Date", "Subject")]
+    return read_mail(
+        [*header_pairs(mail.get("Headers")), *told],
+        sender=mapping(mail.get("FromFull")).get("Email"),
+        recipients=[mail.get("OriginalRecipient"), *(mapping(one).get("Email") for one in people)],
+        said=text(mail.get("StrippedTextReply")) or text(mail.get("TextBody")),
+        html=text(mail.get("HtmlBody")),
+    )
+
+
 # ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -354,7 +378,10 @@ class Postmark:
 
         How soon a message can be found is documented nowhere, so that *not found* is never proof.
         """
-        return Capabilities(metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER)
+        return Capabilities(
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours",
+            message_id_domain="mtasv.net", replies=True,
+        )  # fmt: skip
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -369,6 +396,11 @@ class Postmark:
         """Check who reports, then read the one event."""
         check_sender(request, settings)
         return Webhook(events_of(text(request.headers.get("x-pm-webhook-trace-id")), request.body))
+
+    def read_reply(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Check who reports, as for events, then read the one mail."""
+        check_sender(request, settings)
+        return Webhook(replies=(reply_of(request.body),))
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""

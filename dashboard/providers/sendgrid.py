@@ -37,6 +37,7 @@ from dashboard.providers.base import (
     ProviderEvent,
     Question,
     Rejected,
+    Reply,
     Setting,
     Settings,
     Webhook,
@@ -58,6 +59,7 @@ from dashboard.providers.http_outcomes import (
     told_to_each,
     unreadable,
 )
+from dashboard.providers.inbound import decoded_text, form_fields, header_lines, read_mail, read_mime
 from dashboard.providers.json_api import given, is_id, json_bytes, named, split_mailbox
 from dashboard.providers.reading import (
     bare_address,
@@ -66,6 +68,7 @@ from dashboard.providers.reading import (
     first_object,
     flag,
     json_list,
+    json_object,
     mapping,
     text,
     whole_number,
@@ -73,6 +76,7 @@ from dashboard.providers.reading import (
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.signatures import decoded, public_keys, signed_by_one
 from dashboard.providers.together import member_id, parted
+from dashboard.providers.unsigned import REPLY_PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain, message_id
 
@@ -337,6 +341,40 @@ def _bounce_class(event_type: EventType, entry: Mapping[str, Any]) -> BounceClas
     return "soft" if (text(entry.get("status")) or "").startswith("4") else "hard"
 
 
+# ── read_reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reply_of(fields: Mapping[str, bytes]) -> Reply:
+    """The mail of a form, parsed or raw ("Inbound Parse webhook"). Raises ValueError for what is none."""
+    if not {"headers", "email", "from"} & fields.keys():
+        raise ValueError("the form holds no mail")
+    envelope = _json_field(fields, "envelope")
+    receivers = envelope.get("to")
+    recipients = receivers if isinstance(receivers, list) else [receivers]
+    if "email" in fields:
+        return read_mime(fields["email"], recipients=recipients)
+    charsets = _json_field(fields, "charsets")
+
+    def field(name: str) -> str | None:
+        return text(decoded_text(fields.get(name, b""), text(charsets.get(name))))
+
+    told = [(name.title(), field(name) or "") for name in ("from", "to", "cc", "subject")]
+    return read_mail(
+        [*header_lines(fields.get("headers", b"")), *told],
+        recipients=recipients,
+        said=field("text"),
+        html=field("html"),
+    )
+
+
+def _json_field(fields: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
+    """What a field holds as JSON; an empty object where it is none."""
+    try:
+        return json_object(fields.get(name, b"{}"))
+    except ValueError:
+        return {}
+
+
 # ── look_up ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -397,6 +435,7 @@ class SendGrid:
             secret=True,
             for_events=True,
         ),
+        REPLY_PASSWORDS,
         *domain_settings("s1 s2"),
     )
 
@@ -405,7 +444,9 @@ class SendGrid:
 
         How soon a message is in the logs is documented nowhere, so that *not found* is never proof.
         """
-        return Capabilities(metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER)
+        return Capabilities(
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours", replies=True
+        )
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -420,6 +461,11 @@ class SendGrid:
         """Verify the signature over the raw bytes, then read the batch."""
         check_signature(request, settings.get("webhook_secret", ""))
         return read_each(json_list(request.body), event_of)
+
+    def read_reply(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """Check the password in the address, for Inbound Parse signs nothing, then read the one mail."""
+        check_sender(request, settings, REPLY_PASSWORDS)
+        return Webhook(replies=(reply_of(form_fields(request)),))
 
     def classify(self, result: SendResult) -> Outcome:
         """Judge one result without a network."""

@@ -34,6 +34,7 @@ from dashboard.providers.base import (
     Outcome,
     Outgoing,
     ProviderEvent,
+    Reply,
     Scope,
     Setting,
     Settings,
@@ -55,6 +56,7 @@ from dashboard.providers.http_outcomes import (
     told_to_each,
     unreadable,
 )
+from dashboard.providers.inbound import from_base64, header_pairs, read_mail, read_mime
 from dashboard.providers.json_api import (
     code_of,
     given,
@@ -474,6 +476,30 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+# ── read_reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reply_of(message: Mapping[str, Any]) -> Reply | None:
+    """The mail of a verified notification of a receipt rule ("Notifications for email receiving"); None for a greeting.
+
+    An action that only keeps the mail elsewhere (S3) tells its headers, and not what it says. Raises ValueError for
+    what is no such notification.
+    """
+    said = text(message.get("Message")) or ""
+    if said.startswith(VALIDATED):
+        return None
+    parsed = json_object(said.encode(errors="replace"))
+    if text(parsed.get("notificationType")) != INBOUND:
+        raise ValueError("this is no mail that came in: it belongs to the webhook address")
+    mail, receipt = mapping(parsed.get("mail")), mapping(parsed.get("receipt"))
+    recipients = [*_list(receipt.get("recipients")), *_list(mail.get("destination"))]
+    content = parsed.get("content")
+    if isinstance(content, str) and content:
+        encoded = text(mapping(receipt.get("action")).get("encoding")) == "BASE64"
+        return read_mime(from_base64(content) if encoded else content.encode(errors="replace"), recipients=recipients)
+    return read_mail(header_pairs(mail.get("headers")), recipients=recipients)
+
+
 # ── the provider ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -517,7 +543,10 @@ class Ses:
     def capabilities(self, settings: Settings) -> Capabilities:
         """No keys; the send id comes back in every published event."""
         bulk = says_yes(settings.get("bulk", ""))
-        return Capabilities(metadata=True, webhooks=True, batch_size=MOST_TOGETHER if bulk else 1)
+        return Capabilities(
+            metadata=True, webhooks=True, batch_size=MOST_TOGETHER if bulk else 1, message_id="theirs",
+            message_id_domain="amazonses.com", replies=True,
+        )  # fmt: skip
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -541,15 +570,26 @@ class Ses:
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the SNS message, then read its events, or offer to confirm the subscription that it asks about."""
-        message = verified(
+        message = self._verified(request, settings)
+        if message["Type"] != NOTIFICATION:
+            return Webhook(confirm=confirmation(message, self.fetch))
+        return Webhook(events_of(message, request.body))
+
+    def read_reply(self, request: WebhookRequest, settings: Settings) -> Webhook:
+        """The same for the topic of a receipt rule, which is to stand among the account's topics too."""
+        message = self._verified(request, settings)
+        if message["Type"] != NOTIFICATION:
+            return Webhook(confirm=confirmation(message, self.fetch))
+        reply = reply_of(message)
+        return Webhook(replies=() if reply is None else (reply,))
+
+    def _verified(self, request: WebhookRequest, settings: Settings) -> Mapping[str, Any]:
+        return verified(
             request,
             topics=settings.get("topic_arns", ""),
             pinned=settings.get("signing_certificate", ""),
             certificates=self.certificates,
         )
-        if message["Type"] != NOTIFICATION:
-            return Webhook(confirm=confirmation(message, self.fetch))
-        return Webhook(events_of(message, request.body))
 
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a bulk call."""

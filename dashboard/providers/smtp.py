@@ -280,7 +280,7 @@ class Smtp:
 
     def capabilities(self, settings: Settings) -> Capabilities:
         """Nothing at all: an unknown send is settled by a person."""
-        return Capabilities(own_return_path=True)
+        return Capabilities(own_return_path=True, message_id="ours")
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

@@ -23,15 +23,24 @@ NETWORKS = Setting(
 )
 
 
-def check_sender(request: WebhookRequest, settings: Settings) -> None:
+REPLY_PASSWORDS = Setting(
+    name="reply_secret",
+    help="user:password as written into the address for replies, which nothing signs; two apart by a space while one "
+    "replaces the other.",
+    secret=True,
+    for_events=True,
+)
+
+
+def check_sender(request: WebhookRequest, settings: Settings, passwords_in: Setting = PASSWORDS) -> None:
     """Pass a request that satisfies all that the account configured: a password, a network, or both.
 
     Raises NotAuthentic with the reason; CannotVerify for an account that configured neither, or a network that is none.
     """
-    passwords = settings.get(PASSWORDS.name, "").split()
+    passwords = settings.get(passwords_in.name, "").split()
     networks = settings.get(NETWORKS.name, "").split()
     if not passwords and not networks:
-        raise CannotVerify("the account has neither webhook_secret nor webhook_networks")
+        raise CannotVerify(f"the account has neither {passwords_in.name} nor {NETWORKS.name}")
     if passwords and not _knows_one(request.headers.get("authorization", ""), passwords):
         raise NotAuthentic("no user and password, or wrong ones")
     if networks and not _is_in_one(request.remote_address, networks):

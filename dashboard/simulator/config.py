@@ -107,6 +107,8 @@ class Webhooks:
 
     url: str | None = None
     """Without one, no events are made."""
+    replies_url: str | None = None
+    """Where mail that comes in is handed in; a name and a password in it become Basic authentication."""
     secret: str = "whsec_c2ltdWxhdG9yLXdlYmhvb2stc2VjcmV0LTAwMDE="
     """What events are signed with, in the vendor's form; see `Dialect.shared_secret` for what the receiver needs."""
     greet: bool = False

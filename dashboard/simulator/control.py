@@ -5,6 +5,7 @@
 | ``GET books[?full=1][&start=N][&count=N]`` | summary, counts, and rows (100 unless asked for more) |
 | ``POST config`` | changes settings: ``{"http": {"slow": 0.1}, "webhooks": {"paused": true}}`` |
 | ``GET webhook-secret`` | what a receiver needs in order to verify events |
+| ``POST reply`` | ``{"send_id": …, "text": …, "automatic": …}``: its recipient answers, which the vendor hands in |
 | ``POST flush`` | makes all pending webhook calls now |
 | ``GET idle[?wait=S]`` | whether nothing is pending, after waiting up to S seconds for it |
 | ``POST reset`` | forgets everything accepted; the settings stay |
@@ -27,6 +28,7 @@ from dashboard.simulator.config import Config, read_config
 from dashboard.simulator.connection import Answer, Request, settle
 from dashboard.simulator.dialect import as_json
 from dashboard.simulator.provider import Provider
+from dashboard.simulator.replies import Wish
 
 ROWS = 100
 LONGEST_WAIT = 600.0
@@ -39,6 +41,7 @@ class Control:
         self._provider = provider
         self._configure = configure
         self._api = Api(provider)
+        self._handing: asyncio.Task[None] | None = None
 
     def handle(self, request: Request) -> Answer:
         """The answer to any request."""
@@ -67,10 +70,12 @@ class Control:
                     return as_json(200, {"released": self._provider.webhooks.flush()})
                 case "GET", "idle":
                     return self._idle(float(asked.get("wait", "0")))
+                case "POST", "reply":
+                    return self._reply(json.loads(request.body))
                 case "POST", "reset":
                     self._provider.reset()
                     return as_json(200, {"reset": True})
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             return as_json(400, {"error": str(error)})
         return as_json(404, {"error": "no such control route"})
 
@@ -102,3 +107,22 @@ class Control:
         idle = self._provider.webhooks.when_idle()
         asyncio.get_running_loop().call_later(min(wait, LONGEST_WAIT), settle, idle)
         return Answer(body=now, after=(idle,))
+
+    def _reply(self, asked: dict[str, Any]) -> Answer:
+        """The answer leaves when the mail was handed in; it says with what status, null for no answer."""
+        wish = {name: value for name, value in asked.items() if name != "send_id"}
+        request = self._provider.answer(str(asked.get("send_id")), Wish(**wish))
+        status: list[int] = []
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        async def hand_in() -> None:
+            try:
+                status.append(await self._provider.hand_in(request))
+            except (OSError, EOFError, ValueError):
+                pass
+            finally:
+                settle(done)
+
+        self._handing = loop.create_task(hand_in())
+        return Answer(body=lambda: json.dumps({"status": status[0] if status else None}).encode(), after=(done,))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from dashboard.simulator.config import Config, Webhooks
 from dashboard.simulator.connection import Answer, Request
 from dashboard.simulator.events import Fact, Mail
+from dashboard.simulator.replies import HandIn, Letter
 
 
 class Error(NamedTuple):
@@ -46,6 +47,7 @@ class Draft:
     address: str
     """The bare address of the first recipient."""
     subject: str
+    reply_to: str | None = None
     text: str | None = None
     html: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +138,11 @@ def takes_2xx(status: int | None, fact: Fact) -> Reaction:
     return Reaction.DONE if status is not None and 200 <= status < 300 else Reaction.REPEAT
 
 
+def own_message_id(mail: Mail) -> str:
+    """For a vendor that keeps the Message-ID of its client; without its brackets."""
+    return (header(mail.headers, "message-id") or f"{mail.message_id}@vendor.example.test").strip("<> ")
+
+
 def any_secret(webhooks: Webhooks) -> None:
     """Every secret will do."""
 
@@ -205,6 +212,13 @@ class Dialect:
     """What the receiver needs in order to verify: the secret itself, or the public half of its key."""
     greetings: Callable[[Webhooks, float], Sequence[Greeting]] = lambda webhooks, now: ()
     """Made to a new webhook address where `Webhooks.greet` is on."""
+
+    # ── mail that comes in ───────────────────────────────────────────────────────────────────────────────────────
+
+    seen_as: Callable[[Mail], str] = own_message_id
+    """The Message-ID under which the recipient saw it, without its brackets."""
+    hand_in: Callable[[Letter, Webhooks, float], HandIn] | None = None
+    """How the vendor hands in a mail that came to its mail server; None for one of whom that is not played."""
 
     def check(self, config: Config) -> None:
         """Raise ValueError for settings that this vendor cannot have."""

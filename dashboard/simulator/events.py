@@ -47,6 +47,7 @@ class Mail:
     address: str
     """The bare address of the first recipient."""
     subject: str
+    reply_to: str | None = None
     text: str | None = None
     html: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from dashboard.simulator.config import Config, Webhooks
 from dashboard.simulator.connection import Answer, Request
@@ -37,6 +37,7 @@ from dashboard.simulator.dialect import (
     header,
 )
 from dashboard.simulator.events import Fact, Mail
+from dashboard.simulator.replies import HandIn, Letter, own_words, pairs, plain_text
 
 MAX_RECIPIENTS = 1_000
 MAX_SIZE = 25 * 1024 * 1024
@@ -161,6 +162,7 @@ def _draft(fields: Sequence[tuple[str, str]], *, domain: str) -> Draft:
         to=to,
         address=bare_address(to[0]),
         subject=given["subject"],
+        reply_to=header(headers, "reply-to"),
         text=given.get("text"),
         html=given.get("html"),
         metadata=variables,
@@ -360,6 +362,31 @@ def reaction(status: int | None, fact: Fact) -> Reaction:
     return Reaction.DROP if status == 406 or fact.word == "delivered" else Reaction.REPEAT
 
 
+# ── mail that comes in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hand_in(letter: Letter, webhooks: Webhooks, now: float) -> HandIn:
+    """Receiving messages via HTTP: what a route forwards is a form, with the signature of webhooks among its fields."""
+    mail = letter.mail
+    stamp, token = str(int(now)), secrets.token_hex(25)
+    fields = {
+        "recipient": letter.recipient,
+        "sender": letter.sender,
+        "from": str(mail["From"]),
+        "subject": str(mail["Subject"]),
+        "body-plain": plain_text(mail),
+        "stripped-text": own_words(mail),
+        "stripped-signature": "",
+        "message-headers": json.dumps(pairs(mail)),
+        **dict(pairs(mail)),
+        "timestamp": stamp,
+        "token": token,
+        "signature": hmac.digest(webhooks.secret.encode(), f"{stamp}{token}".encode(), "sha256").hex(),
+    }
+    headers = {"content-type": "application/x-www-form-urlencoded", "user-agent": "mailgun/treq"}
+    return HandIn(headers, urlencode(fields).encode())
+
+
 DIALECT = Dialect(
     name="mailgun",
     title="Mailgun",
@@ -376,4 +403,5 @@ DIALECT = Dialect(
     retries=RETRY_AFTER_SECONDS,
     reaction=reaction,
     new_event_id=lambda: secrets.token_urlsafe(16),
+    hand_in=hand_in,
 )

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -31,6 +32,7 @@ from dashboard.simulator.dialect import (
     header,
 )
 from dashboard.simulator.events import Fact, Mail
+from dashboard.simulator.replies import HandIn, Letter, own_words, pairs, plain_text
 
 MAX_RECIPIENTS = 50
 MAX_BATCH = 500
@@ -152,6 +154,7 @@ def _draft(email: Any) -> Draft:
         to=addresses,
         address=addresses[0],
         subject=email.get("Subject", ""),
+        reply_to=email.get("ReplyTo"),
         text=email.get("TextBody"),
         html=email.get("HtmlBody"),
         metadata=metadata,
@@ -355,6 +358,45 @@ def password(webhooks: Webhooks) -> str:
     return webhooks.secret if ":" in webhooks.secret else f"postmark:{webhooks.secret}"
 
 
+# ── mail that comes in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hand_in(letter: Letter, webhooks: Webhooks, now: float) -> HandIn:
+    """Inbound webhook: the mail as JSON, its main headers apart from the others."""
+    mail, plus = letter.mail, letter.recipient.partition("@")[0].partition("+")[2]
+    name, address = parseaddr(str(mail["From"]))
+    document = {
+        "FromName": name,
+        "MessageStream": "inbound",
+        "From": address,
+        "FromFull": {"Email": address, "Name": name, "MailboxHash": ""},
+        "To": str(mail["To"]),
+        "ToFull": [{"Email": letter.recipient, "Name": "", "MailboxHash": plus}],
+        "Cc": "",
+        "CcFull": [],
+        "Bcc": "",
+        "BccFull": [],
+        "OriginalRecipient": letter.recipient,
+        "Subject": str(mail["Subject"]),
+        "MessageID": str(uuid.uuid4()),
+        "ReplyTo": "",
+        "MailboxHash": plus,
+        "Date": str(mail["Date"]),
+        "TextBody": plain_text(mail),
+        "HtmlBody": "",
+        "StrippedTextReply": own_words(mail),
+        "Tag": "",
+        "Headers": [
+            {"Name": name, "Value": value}
+            for name, value in pairs(mail)
+            if name not in ("From", "To", "Cc", "Subject", "Date")
+        ],
+        "Attachments": [],
+    }
+    body = json.dumps(document).encode()
+    return HandIn({"content-type": "application/json", "user-agent": "Postmark"}, body)
+
+
 DIALECT = Dialect(
     name="postmark",
     title="Postmark",
@@ -371,4 +413,5 @@ DIALECT = Dialect(
     new_event_id=lambda: str(uuid.uuid4()),
     shared_secret=password,
     greetings=greetings,
+    hand_in=hand_in,
 )

@@ -14,6 +14,8 @@ from dashboard.simulator.config import Config, Shares
 from dashboard.simulator.dialect import Call, Dialect, Draft
 from dashboard.simulator.events import Mail, story_of
 from dashboard.simulator.keys import Keys
+from dashboard.simulator.post import Poster
+from dashboard.simulator.replies import HandIn, Wish, answer, apart
 from dashboard.simulator.webhooks import WebhookSender
 
 SMTP = "smtp"
@@ -120,6 +122,27 @@ class Provider:
         waits = self.webhooks.announce(mails) if protocol != SMTP else ()
         return ids, waits
 
+    def answer(self, send_id: str, wish: Wish) -> HandIn:
+        """How the vendor hands in what the recipient of this send answers. Raises ValueError where nobody can."""
+        mail = next((mail for mail in reversed(self.mails.values()) if mail.identity == send_id), None)
+        if mail is None:
+            raise ValueError("no message of this send was accepted, or its content is forgotten")
+        if self.dialect.hand_in is None:
+            raise ValueError(f"{self.dialect.title} takes in no mail here")
+        now = time.time()
+        return self.dialect.hand_in(answer(mail, self.dialect.seen_as(mail), wish, now), self.config.webhooks, now)
+
+    async def hand_in(self, request: HandIn) -> int:
+        """Hand it in, once. Returns the status. Raises OSError or EOFError without one, ValueError for nowhere."""
+        if self.config.webhooks.replies_url is None:
+            raise ValueError("webhooks.replies_url is not set")
+        url, credentials = apart(self.config.webhooks.replies_url)
+        poster = Poster()
+        try:
+            return await poster.call("POST", url, {**request.headers, **credentials}, request.body)
+        finally:
+            poster.close()
+
     def _keep(self, row: Acceptance, draft: Draft) -> Mail:
         mail = Mail(
             message_id=row.message_id,
@@ -131,6 +154,7 @@ class Provider:
             to=draft.to,
             address=draft.address,
             subject=draft.subject,
+            reply_to=draft.reply_to,
             text=draft.text,
             html=draft.html,
             metadata=draft.metadata,

@@ -26,6 +26,7 @@ from dashboard.simulator.connection import Answer, Request
 from dashboard.simulator.dialect import Account, Call, Dialect, Draft, Error, Limits, Refused, as_json, header
 from dashboard.simulator.dialect import fingerprint as of_body
 from dashboard.simulator.events import Fact, Mail
+from dashboard.simulator.replies import HandIn, Letter, pairs, plain_text
 
 MAX_PERSONALIZATIONS = 1_000
 MAX_CUSTOM_ARGS = 10_000
@@ -143,6 +144,7 @@ def _drafts(body: Mapping[str, Any]) -> list[Draft]:
                 to=addresses,
                 address=addresses[0],
                 subject=_substituted(subject, tags) or "",
+                reply_to=(body.get("reply_to") or {}).get("email"),
                 text=_substituted(content.get("text/plain"), tags),
                 html=_substituted(content.get("text/html"), tags),
                 metadata=arguments,
@@ -355,6 +357,32 @@ def _key(webhooks: Webhooks) -> ec.EllipticCurvePrivateKey:
     return ec.derive_private_key(number + 1, ec.SECP256R1())
 
 
+# ── mail that comes in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hand_in(letter: Letter, webhooks: Webhooks, now: float) -> HandIn:
+    """Inbound Parse webhook: a form of parts, which nothing signs."""
+    mail = letter.mail
+    fields = {
+        "headers": "".join(f"{name}: {value}\n" for name, value in pairs(mail)),
+        "dkim": "{@example.test : pass}",
+        "to": str(mail["To"]),
+        "from": str(mail["From"]),
+        "sender_ip": "198.51.100.7",
+        "subject": str(mail["Subject"]),
+        "text": plain_text(mail),
+        "envelope": json.dumps({"to": [letter.recipient], "from": letter.sender}),
+        "attachments": "0",
+        "charsets": json.dumps(dict.fromkeys(("to", "from", "subject", "text"), "UTF-8")),
+        "SPF": "pass",
+    }
+    parts = "".join(
+        f'--xYzZY\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()
+    )
+    headers = {"content-type": "multipart/form-data; boundary=xYzZY", "user-agent": "Sendlib/1.0"}
+    return HandIn(headers, f"{parts}--xYzZY--\r\n".encode())
+
+
 DIALECT = Dialect(
     name="sendgrid",
     title="SendGrid",
@@ -371,4 +399,5 @@ DIALECT = Dialect(
     retries=RETRY_AFTER_SECONDS,
     new_event_id=lambda: secrets.token_urlsafe(16),
     shared_secret=verification_key,
+    hand_in=hand_in,
 )

@@ -22,6 +22,7 @@ from dashboard.simulator.dialect import Call, Dialect, Draft, Error, Greeting, R
 from dashboard.simulator.dialect import fingerprint as of_body
 from dashboard.simulator.dialect import header as header_of
 from dashboard.simulator.events import Fact, Mail, iso
+from dashboard.simulator.replies import HandIn, Letter, pairs
 from dashboard.simulator.sigv4 import Unsigned, check_signature
 
 PATH = "/v2/email/outbound-emails"
@@ -245,6 +246,7 @@ def _draft(email: Mapping[str, Any]) -> Draft:
         to=to,
         address=bare_address(to[0]),
         subject=_text(simple.get("Subject"), "Subject"),
+        reply_to=next(iter(email.get("ReplyToAddresses", [])), None),
         text=body.get("Text"),
         html=body.get("Html"),
         metadata=tags,
@@ -371,6 +373,47 @@ def greetings(webhooks: Webhooks, now: float) -> list[Greeting]:
     return [sns.subscription(now)]
 
 
+# ── mail that comes in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def seen_as(mail: Mail) -> str:
+    """Header fields: SES makes the Message-ID itself, of the id of its answer and a domain of the region."""
+    return f"{mail.message_id}@eu-west-1.amazonses.com"
+
+
+def hand_in(letter: Letter, webhooks: Webhooks, now: float) -> HandIn:
+    """Notification of an SNS action of a receipt rule: the mail as a text in a signed envelope."""
+    mail, passed = letter.mail, {"status": "PASS"}
+    document = {
+        "notificationType": "Received",
+        "receipt": {
+            "timestamp": iso(now),
+            "processingTimeMillis": 222,
+            "recipients": [letter.recipient],
+            **{f"{check}Verdict": passed for check in ("spam", "virus", "spf", "dkim", "dmarc")},
+            "action": {"type": "SNS", "topicArn": sns.TOPIC, "encoding": "UTF8"},
+        },
+        "mail": {
+            "timestamp": iso(now),
+            "source": letter.sender,
+            "messageId": secrets.token_hex(14),
+            "destination": [letter.recipient],
+            "headersTruncated": False,
+            "headers": [{"name": name, "value": value} for name, value in pairs(mail)],
+            "commonHeaders": {
+                "from": [str(mail["From"])],
+                "to": [str(mail["To"])],
+                "messageId": str(mail["Message-ID"]),
+                "subject": str(mail["Subject"]),
+            },
+        },
+        "content": mail.as_string(),
+    }
+    message_id = str(uuid.uuid4())
+    body = sns.envelope("Notification", message_id, json.dumps(document), now)
+    return HandIn(sns.headers("Notification", message_id), body)
+
+
 DIALECT = Dialect(
     name="ses",
     title="Amazon SES",
@@ -387,4 +430,6 @@ DIALECT = Dialect(
     new_event_id=lambda: str(uuid.uuid4()),
     shared_secret=lambda webhooks: sns.certificate().decode(),
     greetings=greetings,
+    seen_as=seen_as,
+    hand_in=hand_in,
 )

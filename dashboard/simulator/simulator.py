@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 from dashboard.simulator import smtp
 from dashboard.simulator.books import Acceptance, Books
@@ -17,6 +18,7 @@ from dashboard.simulator.dialects import dialect_named
 from dashboard.simulator.events import Mail
 from dashboard.simulator.http_server import HttpConnection
 from dashboard.simulator.provider import Provider
+from dashboard.simulator.replies import HandIn, Wish
 
 T = TypeVar("T")
 
@@ -150,6 +152,18 @@ class Simulator:
             return self._provider.webhooks.pending == 0
 
         return self._run(wait)
+
+    def reply(self, send_id: UUID | str, **wish: Any) -> int:
+        """Let the recipient of a send answer, see `replies.Wish`, and the vendor hand that in; the status of that."""
+        return self.hand_in(self.answer(send_id, **wish))
+
+    def answer(self, send_id: UUID | str, **wish: Any) -> HandIn:
+        """The same without handing it in. Raises ValueError where nothing of this send was accepted."""
+        return self._on_loop(lambda: self._provider.answer(str(send_id), Wish(**wish)))
+
+    def hand_in(self, request: HandIn) -> int:
+        """Hand it in; again for each call."""
+        return self._run(lambda: self._provider.hand_in(request))
 
     def reset(self) -> None:
         """Forget everything that was accepted, seen or is pending. The settings stay."""

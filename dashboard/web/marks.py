@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from dashboard.insight.folding import Entry, Lane, silences
 from dashboard.insight.timeline import timeline
+from dashboard.insight.wording import reference
 from dashboard.ledger.rows import Rows
 from dashboard.ledger.trace import Trace
 
@@ -34,11 +35,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """All marks, the silence since the last one, and where each row of evidence is found."""
+    """All marks, the silence since the last one, where each row of evidence is found, and which replies can be read."""
 
     marks: list[Mark]
     silence: timedelta | None
     places: dict[str, Mark]
+    replies: dict[str, int]
 
 
 def line(trace: Trace, now: datetime) -> Line:
@@ -63,7 +65,7 @@ def line(trace: Trace, now: datetime) -> Line:
         for one in (entry, *entry.folded):
             if one.evidence:
                 places.setdefault(one.evidence, mark)
-    return Line(marks, after, places)
+    return Line(marks, after, places, {reference(reply): reply.id for reply in trace.replies if reply.has_content})
 
 
 def anchor(entry: Entry) -> str:

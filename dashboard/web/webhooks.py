@@ -1,4 +1,8 @@
-"""``/webhooks/<account>``: what providers tell, stored and folded before they are answered (DESIGN §5.15, §5.16).
+"""``/webhooks/<account>``: what providers tell, stored and folded before they are answered (DESIGN §5.15, §5.16); and
+``/webhooks/<account>/replies``: mail that they took in.
+
+Replies have an address of their own, since some providers sign what they tell and not what they take in: at one address
+whoever reports would choose by what it is verified.
 
 A provider may drop an event for good at an answer of 4xx. So there is 401 for a request that is not the provider's, 404
 for an account that does not exist, and 503 for everything that is our own trouble (429 where a provider drops events at
@@ -8,7 +12,7 @@ with 200.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -17,14 +21,22 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from dashboard import providers, steps
-from dashboard.ledger import dead_letters, events
+from dashboard.ledger import dead_letters, events, mail_replies
 from dashboard.ledger.accounts import Account, read_account
 from dashboard.ledger.database import Connection, database_now
 from dashboard.ledger.dead_letters import REFUSED, refusal
 from dashboard.ledger.signed_tokens import came_with_this_body
 from dashboard.log import Action, log
-from dashboard.outcomes import as_told
-from dashboard.providers.base import CannotVerify, NotAuthentic, ProviderEvent, SignedToken, Unreadable, Webhook
+from dashboard.outcomes import as_mail, as_told
+from dashboard.providers.base import (
+    CannotVerify,
+    NotAuthentic,
+    ProviderEvent,
+    ReadsReplies,
+    SignedToken,
+    Unreadable,
+    Webhook,
+)
 from dashboard.web.bodies import raw_body
 from dashboard.web.meters import EVENTS, WEBHOOKS_REFUSED
 from dashboard.web.permissions import by_token
@@ -32,6 +44,8 @@ from dashboard.web.state import database, ground, vault
 
 MAX_BODY = 20_000_000
 """Bytes of one request."""
+MAX_MAIL = 60_000_000
+"""Bytes of one request with a mail in it: more than any of the providers takes in, also when it is in base64."""
 
 SET = 250
 """Events of one transaction: a request may hold many times as many, and its locks must not last."""
@@ -58,11 +72,34 @@ def receive(account: str) -> Response:
     found = _account(account)
     if found is None:
         return _answer(404, "no such account")
+    return _received(found, providers.read_webhook, MAX_BODY, _store)
+
+
+@blueprint.get("/<string:account>/replies")
+@by_token
+def probe_replies(account: str) -> Response:
+    """Likewise."""
+    return _answer(200, "ok") if _inbox(account) else _answer(404, "no such account")
+
+
+@blueprint.post("/<string:account>/replies")
+@by_token
+def receive_reply(account: str) -> Response:
+    """The same for mail that came in; what of it cannot be read is set aside, with the reason and without content."""
+    found = _inbox(account)
+    if found is None:
+        return _answer(404, "no such account")
+    return _received(found, providers.read_reply, MAX_MAIL, _store_replies)
+
+
+def _received(
+    found: Account, read: Callable[..., Webhook], longest: int, store: Callable[[Account, Webhook], None]
+) -> Response:
     known = providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
     _ASKS_AGAIN[found.id] = known.capabilities(found.settings).come_again
-    body = raw_body(MAX_BODY)
+    body = raw_body(longest)
     try:
-        webhook = providers.read_webhook(
+        webhook = read(
             found.provider, dict(request.headers), body, found.settings,
             url=f"{ground().settings.public_url}{request.full_path.rstrip('?')}", remote_address=request.remote_addr,
         )  # fmt: skip
@@ -79,7 +116,7 @@ def receive(account: str) -> Response:
     if webhook.signed_token is not None and not _is_its_body(found, webhook.signed_token, body):
         log.warning(Action.WEBHOOK_REFUSED, account=str(found.id), why="the signature was used with another body")
         return _answer(401, "not authentic")
-    _store(found, webhook)
+    store(found, webhook)
     for event in webhook.events:
         EVENTS.labels(found.provider, str(event.event_type)).inc()
         _tell(found, event)
@@ -111,6 +148,12 @@ def _account(account: str) -> Account | None:
         return read_account(connection, vault(), account_id)
 
 
+def _inbox(account: str) -> Account | None:
+    """The account, where its provider hands in mail."""
+    found = _account(account)
+    return found if found and isinstance(providers.provider(found.provider), ReadsReplies) else None
+
+
 def _id(account: str) -> UUID | None:
     try:
         return UUID(account)
@@ -122,8 +165,9 @@ def _is_its_body(account: Account, signed: SignedToken, body: bytes) -> bool:
     """Whether what was signed came with no other body. A request that is repeated because it was not stored passes."""
     with database().transaction(durable=False) as connection:
         return came_with_this_body(
-            connection, account_id=account.id, token=signed.token, body=body, good_until=signed.good_until
-        )
+            connection, account_id=account.id, token=signed.token, good_until=signed.good_until,
+            body=body if signed.content is None else signed.content,
+        )  # fmt: skip
 
 
 def _store(account: Account, webhook: Webhook) -> None:
@@ -138,6 +182,16 @@ def _store(account: Account, webhook: Webhook) -> None:
         with database().transaction() as connection:
             for part in sorted(parts, key=lambda part: part.raw):  # two requests wait for each other in one order
                 _bury(connection, account, part.raw, part.reason)
+
+
+def _store_replies(account: Account, webhook: Webhook) -> None:
+    where = {"workspace_id": account.workspace_id, "account_id": account.id}
+    with database().transaction() as connection:
+        now = database_now(connection)
+        mails = [as_mail(reply) for reply in webhook.replies]
+        mail_replies.keep(connection, vault(), **where, mails=mails, received_at=now)
+        for part in webhook.unreadable:
+            mail_replies.set_aside(connection, **where, content=part.raw, reason=part.reason, received_at=now)
 
 
 def _tell(account: Account, event: ProviderEvent) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from dashboard.ledger.account_checks import save_check, sending_domains, take_check
 from dashboard.ledger.accounts import read_account, webhook_url
 from dashboard.ledger.database import Database
+from dashboard.ledger.streams import streams_of_account
 from dashboard.ledger.vault import Unreadable, Vault
 from dashboard.log import Action, log
 from dashboard.providers import provider
@@ -45,11 +46,13 @@ def _findings(database: Database, vault: Vault, settings: Settings, account_id: 
         with database.transaction(durable=False) as connection:
             account = read_account(connection, vault, account_id)
             domains = sending_domains(connection, vault, account_id)
+            takes_replies = {one.rules.reply_domain for one in streams_of_account(connection, account_id)}
     except Unreadable as error:
         return [Finding("credentials", "unknown", f"They cannot be read: {error}.")]
     if account is None:
         return []
     return check_account(
         provider(account.provider), account.settings, url=webhook_url(settings.public_url, account_id),
-        domains=domains, names=Names(settings.dns_servers), now=datetime.now(UTC),
+        domains=domains, reply_domains=sorted(filter(None, takes_replies)), names=Names(settings.dns_servers),
+        now=datetime.now(UTC),
     )  # fmt: skip

@@ -17,9 +17,9 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from dashboard import __version__, steps
-from dashboard.ledger import outbox, place, proposals
+from dashboard.ledger import mail_replies, outbox, place, proposals
 from dashboard.ledger.attempts import Windows
-from dashboard.ledger.database import Database, NotCommitted
+from dashboard.ledger.database import Database, NotCommitted, database_now
 from dashboard.ledger.retention import strip
 from dashboard.ledger.retry import Backoff
 from dashboard.ledger.vault import Vault
@@ -242,7 +242,8 @@ class Worker:
 
     def _retain(self) -> bool:
         with self._database.transaction() as connection:
-            return strip(connection, self._vault) > 0
+            forgotten = mail_replies.forget(connection, database_now(connection))
+            return strip(connection, self._vault) + forgotten > 0
 
     def _check(self) -> bool:
         return check_one(self._database, self._vault, self._settings)

@@ -154,6 +154,12 @@ def test_a_mailstream_has_the_rules_of_its_class_except_those_that_are_given(
     assert run(["stream", "set", "receipts", "--unknown", "hold", "--title", "Receipts"]) == 0
     query = "select title || owner || unknown_policy || grace || max_attempts from sendonce.mailstreams"
     assert ask(ledger, query) == "ReceiptsPayments teamhold00:10:0020"
+    assert run(["stream", "set", "receipts", "--reply-domain", "Reply.Shop.example."]) == 0
+    assert run(["stream", "set", "receipts", "--title", "All receipts"]) == 0
+    assert ask(ledger, "select reply_domain from sendonce.mailstreams") == "reply.shop.example"
+    assert run(["stream", "set", "receipts", "--reply-domain", "no domain"]) == 2
+    assert run(["stream", "set", "receipts", "--no-reply-domain"]) == 0
+    assert ask(ledger, "select reply_domain from sendonce.mailstreams") is None
 
 
 @pytest.mark.usefixtures("resend")

@@ -84,9 +84,10 @@ def test_what_is_right_and_what_is_wrong_is_told_line_by_line(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["good", "credentials"], ["good", "events"], ["wrong", "address"], ["wrong", "spf"], ["good", "dkim"],
-        ["wrong", "dmarc"], ["publish:", "_dmarc.shop.example"],
+        ["wrong", "dmarc"], ["publish:", "_dmarc.shop.example"], ["to", "paste"],
     ]  # fmt: skip
     assert f"{web}/webhooks/" in lines[2]
+    assert f"{web}/webhooks/" in lines[-1], "no second one: Resend hands in no mail"
     assert "2 SPF records" in lines[3]
     assert "(RFC 7208 §3.2, §4.5)" in lines[3]
     assert API_KEY not in "".join(lines)

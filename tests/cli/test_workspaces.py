@@ -27,6 +27,20 @@ def test_tickets_become_links_to_where_they_are(ledger: Database, capsys: pytest
         assert ticket_link(read_ticket_url(connection, row[0]), "ZD 1") is None
 
 
+def test_a_workspace_says_whether_it_keeps_what_replies_say(
+    ledger: Database, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    assert run(["workspace", "add", "default"]) == 0
+    kept = "select keep_replies from sendonce.workspaces"
+    for option, expected in (("--keep-replies", True), ("--forget-replies", False)):
+        with ledger.transaction() as connection:
+            assert connection.execute(kept).fetchone() == (not expected,)
+        assert run(["workspace", "set", option]) == 0
+        with ledger.transaction() as connection:
+            assert connection.execute(kept).fetchone() == (expected,)
+    assert "only that they came" in capsys.readouterr().out
+
+
 def test_all_sending_is_stopped_with_a_reason_and_goes_on(ledger: Database, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["workspace", "add", "default"]) == 0
     assert run(["workspace", "pause", "--reason", "wrong prices went out"]) == 0

@@ -22,10 +22,13 @@ from dashboard.insight.told import document, facts
 from dashboard.ledger import suppressions
 from dashboard.ledger.accounts import pause_account
 from dashboard.ledger.cancelling import Remembered
+from dashboard.ledger.database import database_now
+from dashboard.ledger.mail_replies import Mail, Name, keep
 from dashboard.ledger.replay import replay_send
 from dashboard.ledger.streams import pause_by_person
 from dashboard.ledger.suppressions import Statement
 from dashboard.ledger.tables import SuppressionScope
+from dashboard.ledger.trace import read_address
 from dashboard.lifecycle import Decision
 from dashboard.producer import InProgress, Ledger, send_once
 from dashboard.providers.base import Rejected
@@ -653,6 +656,22 @@ def never_though_it_was_reported_as_spam(desk: Desk) -> Iterator[Played]:
 @found(Finding.DELIVERED, PROVED, "attempt 1", "event")
 def never_though_it_was_delivered(desk: Desk) -> Iterator[Played]:
     yield _sent(desk, "ana")
+
+
+@found(Finding.REPLIED_TO, PROVED, "attempt 1", "event", "reply")
+def never_though_it_was_answered(desk: Desk) -> Iterator[Played]:
+    played = _sent(desk, "ana")
+    (send,) = played.sends
+    with desk.place.database.transaction() as connection:
+        mail = Mail(
+            message_id="r-1@example.test", sender=read_address(connection, desk.place.vault, send), recipients=(),
+            names=[Name(send, None)], written_at=None, automatic=False, subject="Re: it", text=None,
+        )  # fmt: skip
+        keep(
+            connection, desk.place.vault, workspace_id=desk.place.workspace, account_id=desk.place.account,
+            mails=[mail], received_at=database_now(connection),
+        )  # fmt: skip
+    yield played
 
 
 @found(Finding.BOUNCED, PROVED, "event")

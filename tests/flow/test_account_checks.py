@@ -21,6 +21,8 @@ from dashboard.ledger.account_checks import (
     take_check,
 )
 from dashboard.ledger.accounts import save_account
+from dashboard.ledger.database import database_now
+from dashboard.ledger.mail_replies import set_aside
 from dashboard.ledger.vault import Vault
 from dashboard.settings import Settings
 from dashboard.worker.alert import look
@@ -132,6 +134,14 @@ def test_the_domains_are_those_of_the_newest_mail_and_what_cannot_be_read_is_pas
         assert sending_domains(connection, other, post.place.account) == []
 
 
+def test_the_domains_at_which_its_mailstreams_take_replies_are_looked_at_too(post: Post) -> None:
+    post.place.run("update sendonce.mailstreams set reply_domain = 'reply.nowhere.example' where name = 'receipts'")
+    post.ask()
+    assert post.check() is True
+    (told,) = [one for one in post.stored().findings if one["what"] == "replies"]
+    assert (told["about"], told["verdict"]) == ("reply.nowhere.example", "wrong")
+
+
 def test_what_was_well_and_breaks_raises_the_alert_and_mending_it_ends_that(post: Post) -> None:
     ask(post.place, "k:1", message={"from": "shop@example.com", "subject": "s", "text": "t"})
     with post.place.database.transaction() as connection:
@@ -184,4 +194,17 @@ def test_programs_are_told_the_same_with_the_address_to_paste(post: Post) -> Non
         save_check(connection, post.place.account, [{"what": "spf", "verdict": "weak", "about": "example.com"}])
     told = document(post.stored(), "https://mail.example.com")
     assert told["webhook_url"] == f"https://mail.example.com/webhooks/{post.place.account}"
+    assert told["replies_url"] is None, "Resend hands in no mail"
     assert (told["verdict"], told["findings"][0]["about"]) == ("weak", "example.com")
+
+
+def test_programs_are_told_where_mail_is_to_be_handed_in_and_what_came_there_for_nothing(post: Post) -> None:
+    post.place.run("update sendonce.accounts set provider = 'postmark'")
+    with post.place.database.transaction() as connection:
+        set_aside(
+            connection, workspace_id=post.place.workspace, account_id=post.place.account, content=b"{",
+            reason="malformed", received_at=database_now(connection),
+        )  # fmt: skip
+    told = document(post.stored(), "https://mail.example.com")
+    assert told["replies_url"] == f"https://mail.example.com/webhooks/{post.place.account}/replies"
+    assert [(one["reason"], one["number"]) for one in told["set_aside"]] == [("malformed", 1)]

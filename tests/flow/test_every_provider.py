@@ -63,7 +63,7 @@ class Desk:
         return {name: send_id(self.place.workspace, "news", f"news:{name}") for name in names}
 
     def ask(self, *words: str) -> dict[str, UUID]:
-        """Ask for a send to each of these recipients, who choose their own story; their ids."""
+        """Ask for a send to each of these recipients, who choose their own story; their ids by these words."""
         with self.place.database.transaction() as connection:
             for word in words:
                 request = {
@@ -133,15 +133,15 @@ class Desk:
             thread.join()
 
     @contextmanager
-    def web(self) -> Iterator[None]:
-        """The web on a socket; the provider's events go there."""
+    def web(self) -> Iterator[str]:
+        """The web on a socket; the provider's events go to the address that is given."""
         settings = Settings(database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS)
         app = create_app(settings, self.place.database, self.place.vault)
         with served(app) as base:
             url = f"{base}/webhooks/{self.account}"
             self.tell(webhook_url=url)
             self.simulator.configure(webhooks={"url": url, "delay_ms": 1.0})
-            yield
+            yield url
             self.simulator.configure(webhooks={"url": None})
 
     def tell(self, **more: str) -> None:

@@ -257,7 +257,21 @@ class Case:
     world: dict[str, Any] = field(default_factory=dict)
 
 
+def answered(factory: Factory) -> UUID:
+    send = told("delivered")(factory)
+    factory.reply(send, when=3603)
+    return send
+
+
 CASES = {
+    "answered_by_its_recipient": Case(
+        answered,
+        Cause.REPLIED_TO,
+        PROVED,
+        "Accepted by Resend once, at 12:00:02, delivered to the mail server 2 s later, and answered from the "
+        "recipient's address 1 h later.",
+        "It arrived",
+    ),
     "accepted_and_delivered": Case(
         told("delivered"),
         Cause.DELIVERED,

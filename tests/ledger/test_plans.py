@@ -60,7 +60,7 @@ def _bound(full: Factory, readings: dict[str, object], before: Before) -> dict[s
 
 TRACE_PARTS = (
     "send", "stream", "account", "attempts", "duplicates", "moves", "events", "second_ids", "holds", "decisions",
-    "cancels", "workers", "suppressions", "neighbours",
+    "cancels", "workers", "suppressions", "neighbours", "replies",
 )  # fmt: skip
 
 
@@ -100,6 +100,34 @@ def test_no_list_reads_a_hot_table_from_end_to_end(full: Factory, filters: SendF
     query, bind = compiled(listing._listing(full.workspace, filters, after, 51))
     # Claims change no index, so that they stay cheap; their list reads the table of what is open, which is small.
     assert scanned(full.connection, query, bind) == ({"work"} if filters.state == State.CLAIMED else set())
+
+
+REPLIED = """
+insert into sendonce.mail_replies (workspace_id, account_id, digest, send_id, matched_by, reason, at, received_at,
+  automatic)
+select s.workspace_id, %(account)s, uuid_send(s.id) || n::text::bytea, case when n = 1 then s.id end,
+  case when n = 1 then 'message_id' end, case when n = 2 then 'it answers no email' end, s.recorded_at, s.recorded_at,
+  false
+from (select * from sendonce.sends limit 10000) s cross join generate_series(1, 2) n
+"""
+"""As many answers as other mail."""
+
+
+def test_replies_find_their_send_and_go_after_their_time_by_an_index(full: Factory) -> None:
+    send = _a_send(full)
+    named = {"i": [0, 0], "rank": [0, 1], "matched_by": ["address", "message_id"], "send_id": [uuid4(), send]}
+    matched = {**named, "message_id": [None, "m-77"], "workspace_id": full.workspace, "most": 100}
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(REPLIED, {"account": full.account})
+        full.connection.execute("analyze sendonce.mail_replies")
+        for name, bind in (
+            ("match_replies", matched),
+            ("read_trace_replies", {"send_ids": [send]}),
+            ("forget_replies", {"before": generated.BEGAN, "limit": 1000}),
+            ("count_replies_set_aside", {"account_id": full.account, "cap": 100}),
+        ):
+            assert scanned(full.connection, statement(name), bind, more=("mail_replies",)) == set(), name
+            assert pages(full.connection, statement(name), bind) < MOST_PAGES, name
 
 
 @pytest.mark.parametrize("kept", ["1 day", "100 years"], ids=["all of it is old", "nothing is"])

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from dashboard.providers import provider
-from dashboard.providers.checking import Finding, check_address, check_credentials, check_events
+from dashboard.providers.checking import Finding, check_address, check_credentials, check_events, check_replies
+from dashboard.providers.names import Names
 from dashboard.simulator import Config, Simulator
+from tests.name_server import NameServer
 from tests.providers.rig import Server, http_answer, read_request, refused_port
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
@@ -109,3 +111,15 @@ def test_an_address_that_is_somebody_elses_or_nobodys_is_wrong() -> None:
     nobody = check_address(f"http://127.0.0.1:{refused_port()}/webhooks/1", request_timeout=5.0)
     assert (other.verdict, "SENDONCE_PUBLIC_URL" in other.words) == ("wrong", True)
     assert (nobody.verdict, "connect refused" in nobody.words) == ("wrong", True)
+
+
+def test_a_domain_of_replies_that_takes_no_mail_in_is_wrong() -> None:
+    zone: dict[str, list[str] | str] = {
+        "reply.shop.example": ["MX 10 mxb.mailgun.org.", "MX 10 mxa.mailgun.org."], "null.example": ["MX 0 ."],
+        "silent.example": "broken",
+    }  # fmt: skip
+    with NameServer(zone) as server:
+        names = Names(server.servers)
+        told = {domain: check_replies(names, domain) for domain in (*zone, "nowhere.example")}
+    assert [one.verdict for one in told.values()] == ["good", "wrong", "unknown", "wrong"]
+    assert told["reply.shop.example"].words == "Mail goes to mxa.mailgun.org, mxb.mailgun.org."

@@ -194,11 +194,35 @@ def test_rights_stay_as_they_are_while_the_role_changes(house: House) -> None:
     assert browser.get(f"/sends/{send}/message").status_code == 403
 
 
+def test_what_was_answered_is_shown_as_a_message_is_and_its_sender_as_an_address_is(house: House) -> None:
+    send = house.factory.accepted()
+    reply = house.factory.reply(send, sender="joan@example.com", text="Wrong colour, please.")
+    bare = house.factory.reply(send, sender="joan@example.com", when=20)
+    house.commit()
+    support, operator = house.browser("support"), house.browser("operator")
+    path = f"/sends/{send}/replies/{reply}"
+    page = support.get(f"/sends/{send}").text
+    assert "j•••@example.com" in page
+    assert path not in page
+    assert support.get(path).status_code == 403
+    assert path in operator.get(f"/sends/{send}").text
+    assert "j•••@example.com" in operator.get(f"/sends/{send}/evidence.html").text
+    shown = operator.get(path).text
+    assert "Wrong colour, please." in shown
+    assert "joan@example.com" in shown
+    assert "is not kept" in operator.get(f"/sends/{send}/replies/{bare}").text
+    assert operator.get(f"/sends/{house.factory.accepted(message_id='m-2')}/replies/{reply}").status_code == 404
+    masked = give(house, "operator", Role.OPERATOR, reveal=False).get(path).text
+    assert "j•••@example.com" in masked
+    assert "joan@" not in masked
+
+
 LOOKS = {
     "reveal": ("post", "/sends/{send}/address", "reveal_address"),
     "message": ("get", "/sends/{send}/message", "view_message"),
     "message as HTML": ("get", "/sends/{send}/message.html", "view_message"),
     "raw payload": ("get", "/sends/{send}/events/{event}", "view_raw_event"),
+    "reply": ("get", "/sends/{send}/replies/{reply}", "view_reply"),
     "evidence": ("get", "/sends/{send}/evidence.html", "export_evidence"),
 }
 
@@ -214,19 +238,21 @@ def test_every_look_at_personal_data_is_in_the_audit_log_and_no_other_page_shows
     fact = b"told once"
     raw = house.factory.vault.encrypt(b'{"to": "joan@example.com"}', fact)
     event = house.factory.event(send, "delivered", occurred=8, fact=fact, raw=raw)
+    reply = house.factory.reply(send, sender="joan@example.com", text="From Ada Byron, on her secret receipt")
     house.commit()
     browser = house.browser("admin")
     written: dict[str, list[object]] = {}
     for name, (method, path, action) in LOOKS.items():
         before = len(house.rows("select from sendonce.audit where action = %s", action))
-        assert getattr(browser, method)(path.format(send=send, event=event)).status_code == 200, name
+        assert getattr(browser, method)(path.format(send=send, event=event, reply=reply)).status_code == 200, name
         written[name] = [len(house.rows("select from sendonce.audit where action = %s", action)) - before]
     assert written == {name: [1] for name in LOOKS}
-    counted = {path.format(send=send, event=event) for _, path, _ in LOOKS.values()}
+    counted = {path.format(send=send, event=event, reply=reply) for _, path, _ in LOOKS.values()}
     seen = set()
     for rule in house.app.url_map.iter_rules():
-        if "GET" in (rule.methods or ()) and rule.arguments <= {"send_id", "kind", "event"}:
-            path = rule.build({"send_id": send, "kind": "events", "event": event}, append_unknown=False)
+        if "GET" in (rule.methods or ()) and rule.arguments <= {"send_id", "kind", "event", "reply"}:
+            named = {"send_id": send, "kind": "events", "event": event, "reply": reply}
+            path = rule.build(named, append_unknown=False)
             assert path is not None
             if path[1] in counted or rule.rule.startswith(("/webhooks", "/api")):
                 continue

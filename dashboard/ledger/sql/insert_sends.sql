@@ -1,4 +1,6 @@
--- Propose new sends, sorted by id by the caller. Returns the ids that are new; one that is not returned exists already.
+-- Propose new sends, sorted by id by the caller. Returns the ids that are new, each with the domain at which its
+-- mailstream takes replies; one that is not returned exists already.
+with inserted as (
 insert into sendonce.sends (
   id, workspace_id, mailstream, key, recipient_id, address_lookup, fingerprint, outbox_id, run_by, state, reason, source,
   trigger_type, trigger_id, triggered_at, metadata, asked_at, due_at, settled_at)
@@ -15,4 +17,7 @@ from unnest(
   as p (id, workspace_id, mailstream, key, recipient_id, address_lookup, fingerprint, outbox_id, problem, source,
         trigger_type, trigger_id, triggered_at, metadata, asked_at, not_before)
 on conflict do nothing
-returning id
+returning id, workspace_id, mailstream
+)
+select i.id, m.reply_domain
+from inserted i left join sendonce.mailstreams m on m.workspace_id = i.workspace_id and m.name = i.mailstream

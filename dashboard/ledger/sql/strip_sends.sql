@@ -15,6 +15,8 @@ with asked as (
 ), facts as (
   update sendonce.events e set recipient = uuid_send(e.send_id), raw = null, reason = null, url = null
   from asked a where e.send_id = a.id
+), answers as (
+  update sendonce.mail_replies r set sender = null, content = null, own_address = null from asked a where r.send_id = a.id
 ), decided as (
   update sendonce.decisions d set seen = d.seen - '{key,recipient_id,error}'::text[] from asked a where d.send_id = a.id
 )

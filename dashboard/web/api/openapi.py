@@ -480,6 +480,27 @@ PATHS: dict[str, Schema] = {
             "responses": {"200": {"description": "Somebody is."}, "404": {"description": "No such account."}},
         },
     },
+    "/webhooks/{account}/replies": {
+        "parameters": [ACCOUNT],
+        "post": {
+            "operationId": "receiveReply",
+            "summary": "For providers: mail that came in at an account",
+            "security": [],
+            "requestBody": {"required": True, "content": {"*/*": {"schema": {}}}},
+            "responses": {
+                "200": {"description": "Taken, whether it answers an email or not."},
+                "401": {"description": "Not from the provider of this account; nothing was stored."},
+                "404": {"description": "No such account, or its provider hands in no mail."},
+                "503": {"description": "Our trouble: come again."},
+            },
+        },
+        "get": {
+            "operationId": "probeReplies",
+            "summary": "For providers that look whether anybody is there",
+            "security": [],
+            "responses": {"200": {"description": "Somebody is."}, "404": {"description": "No such account."}},
+        },
+    },
 }  # fmt: skip
 
 

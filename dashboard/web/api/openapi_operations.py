@@ -24,6 +24,7 @@ from dashboard.web.api.openapi_parts import (
 
 NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
+WHAT = ["credentials", "events", "address", "replies", "domain", "spf", "dkim", "dmarc"]
 VERDICTS = ["good", "weak", "wrong", "unknown"]
 TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 
@@ -61,14 +62,20 @@ SCHEMAS: dict[str, Schema] = {
     "AccountCheck": whole(
         account=text("Its name."), provider=text("Its provider."),
         webhook_url=maybe(text("To enter at the provider; null: it reports nothing.")),
+        replies_url=maybe(text("Where it is to hand in mail that comes in; null: it hands in none.")),
         verdict=maybe(text("The worst of all findings; null: never checked.", enum=[*VERDICTS, None])),
         checked_at=maybe(time("When.")),
         broke_at=maybe(time("Since when something is wrong that was well before.")),
+        set_aside={"type": "array", "items": ref("MailSetAside")},
         awaited={"type": "boolean", "description": "A worker is at it, or will be within seconds."},
         findings={"type": "array", "items": ref("Finding")},
     ),
+    "MailSetAside": whole(
+        reason=text("Why mail that came in answers no email."), number=number("How many in the last week."),
+        last_at=time("The newest."),
+    ),
     "Finding": whole(
-        what=text("What was looked at.", enum=["credentials", "events", "address", "domain", "spf", "dkim", "dmarc"]),
+        what=text("What was looked at.", enum=WHAT),
         verdict=text("weak: it works, and protects less than it could.", enum=VERDICTS),
         words=text("What was seen, and what to do."), about=text("The domain, where it is about one."),
         rule=text("Which rule says so; may be empty."), publish=text("The record that would mend it; may be empty."),

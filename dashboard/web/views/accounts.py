@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, abort, flash, url_for
 from werkzeug.wrappers import Response
 
-from dashboard.insight.checked import address_to_paste
+from dashboard.insight.checked import address_to_paste, replies_address_to_paste
 from dashboard.ledger.account_checks import ask_for_check, read_check, read_checks
 from dashboard.ledger.accounts import list_accounts, pause_by_person, read_account_errors, resume_by_person
 from dashboard.ledger.database import database_now
@@ -43,8 +43,11 @@ def check(name: str) -> Response:
         now = database_now(connection)
     if found is None:
         abort(404)
-    address = address_to_paste(found, ground().settings.public_url)
-    return show("account_check", fragment="account_check_findings", check=found, address=address, now=now)
+    public_url = ground().settings.public_url
+    return show(
+        "account_check", fragment="account_check_findings", check=found, now=now,
+        address=address_to_paste(found, public_url), replies_address=replies_address_to_paste(found, public_url),
+    )  # fmt: skip
 
 
 @blueprint.post("/<string:name>/check")

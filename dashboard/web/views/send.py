@@ -15,6 +15,7 @@ from dashboard.insight.clocks import skew
 from dashboard.insight.verdict import verdict
 from dashboard.ledger import audit
 from dashboard.ledger.database import Connection, database_now
+from dashboard.ledger.mail_replies import read_content
 from dashboard.ledger.notes import read_notes, read_ticket_url, ticket_link
 from dashboard.ledger.raw_events import read_raw_event
 from dashboard.ledger.search import Reading
@@ -90,6 +91,19 @@ def raw_event(send_id: UUID, event: int) -> Response:
         _note(connection, audit.Action.VIEW_RAW_EVENT, send_id)
     raw = None if found.raw is None else found.raw.decode(errors="replace")
     return show("raw_event", event=found, raw=raw, send_id=send_id)
+
+
+@blueprint.get("/replies/<int:reply>")
+@needs(Role.SUPPORT, Right.MESSAGES)
+def reply(send_id: UUID, reply: int) -> Response:
+    """What somebody answered, where that is kept; who looked at it is written down."""
+    with database().transaction() as connection:
+        _require(connection, send_id)
+        content = _opened(lambda: read_content(connection, vault(), send_id=send_id, reply=reply))
+        if content is None:
+            abort(404)
+        _note(connection, audit.Action.VIEW_REPLY, send_id)
+    return show("mail_reply", reply=content, send_id=send_id)
 
 
 def _page(send_id: UUID, *, fragment: str = "send_trace", **more: Any) -> Response:

@@ -8,7 +8,9 @@ import click
 
 from dashboard.cli.ledger import ledger
 from dashboard.cli.options import example, span, workspace_option
+from dashboard.ledger import mail_replies
 from dashboard.ledger.access import find_workspace
+from dashboard.ledger.database import database_now
 from dashboard.ledger.retention import CAP, count_retained, strip
 from dashboard.ledger.vault import Vault
 from dashboard.settings import read_settings
@@ -42,4 +44,7 @@ def retain(dry_run: bool, workspace: str) -> None:
             break
         stripped += done
         click.echo(f"{stripped} stripped …", err=True)
+    with ledger() as connection:
+        while mail_replies.forget(connection, database_now(connection)):
+            pass
     click.echo(f"{stripped} sends are tombstones now.")

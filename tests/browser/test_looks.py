@@ -23,6 +23,7 @@ LONG = "a-name-as-long-as-any-name-may-be-although-nobody-gives-one-"
 FILES = {
     "audit.export", "evidence.pack", "investigate.facts_as_json", "overview.export", "overview.figures",
     "send.message_html", "sends.export", "static", "health.alive", "health.metrics", "health.ready", "webhooks.probe",
+    "webhooks.probe_replies",
 }  # fmt: skip
 """What is fetched and is no page of ours, besides the API."""
 
@@ -47,6 +48,9 @@ def pages(house: House) -> list[str]:
         make.duplicate(sends[-1], when=40 + number, trigger_id=f"{HOSTILE}{number}")
         make.event(sends[-1], EventType.OPENED, occurred=2_000 + number)
     make.event(sends[-1], EventType.DELIVERED, occurred=-7, received=3)
+    for number in range(25):
+        make.reply(sends[-1], automatic=number != 7, when=3_000 + number)
+    reply = make.reply(sends[-1], text=HOSTILE * 9, sender=f"{'x' * 60}@{'long.' * 20}example", when=4_000)
     make.note(sends[-1], HOSTILE * 3, ticket=HOSTILE[:60])
     make.add(
         "views", workspace_id=make.workspace, list="sends", name=HOSTILE[:60], filters=Jsonb({"state": "failed"}),
@@ -68,6 +72,7 @@ def pages(house: House) -> list[str]:
         "/audit", "/audit?before=0", "/pulse",
         *(f"/sends/{send}" for send in (*sends, waiting)),
         f"/sends/{waiting}/cancel", f"/sends/{sends[0]}/message", f"/sends/{sends[-1]}/events/{event}",
+        f"/sends/{sends[-1]}/replies/{reply}",
         f"/sends/{sends[-1]}/rows/deliveries", f"/sends/{sends[-1]}/rows/moves",
         "/replies", "/replies/one_copy", "/docs", "/docs/problems/mismatch", "/nowhere",
     ]  # fmt: skip

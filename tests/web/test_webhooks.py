@@ -181,6 +181,25 @@ def test_rule_15_a_malformed_request_that_comes_again_is_one_dead_letter(hook: H
     assert [row["repeats"] for row in rows] == [2, 0]
 
 
+def test_a_provider_that_takes_in_no_mail_has_no_address_for_replies(hook: Hook) -> None:
+    client, path = hook.app.test_client(), f"/webhooks/{hook.place.account}/replies"
+    assert [client.get(path).status_code, client.post(path, data=b"{}").status_code] == [404, 404]
+    hook.place.run("update sendonce.accounts set provider = 'postmark'")
+    assert [client.get(path).status_code, client.post(path, data=b"{}").status_code] == [200, 401]
+
+
+def test_a_mail_that_cannot_be_read_is_taken_and_set_aside_without_its_content(hook: Hook) -> None:
+    hook.place.run("update sendonce.accounts set provider = 'postmark'")
+    path = f"/webhooks/{hook.place.account}/replies"
+    known = {"Authorization": "Basic " + base64.b64encode(WEBHOOK_SECRET.encode()).decode()}
+    for _ in range(2):
+        assert hook.app.test_client().post(path, data=b"secret words", headers=known).status_code == 200
+    assert hook.place.all("select reason, content, repeats from sendonce.mail_replies") == [
+        {"reason": "malformed: Expecting value: line 1 column 1 (char 0)", "content": None, "repeats": 1}
+    ]
+    assert hook.place.count("dead_letters") == 0
+
+
 def test_rule_15_an_unknown_account_is_404(hook: Hook) -> None:
     assert hook.post(event(), account=uuid4()).status_code == 404
     assert hook.app.test_client().post("/webhooks/no-id", data=b"").status_code == 404

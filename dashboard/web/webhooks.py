@@ -36,9 +36,6 @@ MAX_BODY = 20_000_000
 SET = 250
 """Events of one transaction: a request may hold many times as many, and its locks must not last."""
 
-_ASKS_AGAIN: dict[UUID, int] = {}
-"""How the provider of each account that was met is asked to come again: known still while the database is away."""
-
 Part = TypeVar("Part")
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
@@ -59,7 +56,7 @@ def receive(account: str) -> Response:
     if found is None:
         return _answer(404, "no such account")
     known = providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
-    _ASKS_AGAIN[found.id] = known.capabilities(found.settings).come_again
+    ground().come_again[found.id] = known.capabilities(found.settings).come_again
     body = raw_body(MAX_BODY)
     try:
         webhook = providers.read_webhook(
@@ -179,7 +176,7 @@ def _bury(connection: Connection, account: Account, payload: bytes, reason: str)
 def _come_again(words: str) -> Response:
     """Our own trouble, in the one answer after which the account's provider tells the same again."""
     account_id = _id((request.view_args or {}).get("account", ""))
-    response = _answer(_ASKS_AGAIN.get(account_id, 503) if account_id else 503, words)
+    response = _answer(ground().come_again.get(account_id, 503) if account_id else 503, words)
     response.headers["Retry-After"] = "10"
     return response
 

@@ -3,14 +3,18 @@
 
 .PHONY: help setup demo test check soak bench lock clean
 .DEFAULT_GOAL := help
+# The tests start hundreds of processes: compiled once is enough, also where the environment keeps no bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.version_info < (3, 11) or print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 PORT := 8000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-# Tests of one group go to one process: what they share, such as a large ledger, is made once.
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
+# One process more than there are cores, since many tests wait for a time limit to pass. Tests of one group go to one
+# process: what they share, such as a large ledger, is made once.
+PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --maxprocesses=4 --dist=loadgroup
 
 # Stamps are named after what they stand for, so that a changed lock, or a moved checkout, is a new stamp.
 sum = $(shell (cat $(1); echo $(CURDIR)) | cksum | cut -d' ' -f1)

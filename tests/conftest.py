@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -31,6 +32,9 @@ SCHEDULES = "schedules"
 
 SOAK = os.environ.get("SENDONCE_SOAK") == "1"
 """`make soak`: the long forms of the tests."""
+
+# Where the run was started in the background of a shell, it ignores SIGINT, and all that the tests start would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a red one is red again; the long form looks for new ones.
 hypothesis_settings.register_profile("short", derandomize=True, deadline=None, max_examples=100)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from dashboard.cli.ledger import ledger
-from dashboard.cli.options import example, workspace_option
-from dashboard.ledger import access, audit, notes
+from dashboard.cli.ledger import answering_if_named, ledger
+from dashboard.cli.options import example, maybe_user_option, workspace_option
+from dashboard.ledger import access, audit, notes, streams
 from dashboard.ledger.alert_rules import add_defaults
 
 
@@ -33,6 +33,34 @@ def list_workspaces() -> None:
     with ledger() as connection:
         for name, title in access.list_workspaces(connection):
             click.echo(f"{name}\t{title}")
+
+
+@workspace.command("pause", epilog=example("sendonce workspace pause --reason 'wrong prices went out' --user ada"))
+@click.option("--reason", required=True, help="Stands in every trace that waits for it.")
+@maybe_user_option
+@workspace_option
+def pause_workspace(reason: str, login: str | None, workspace: str) -> None:
+    """Stop all sending of a workspace until it is resumed. What is under way runs to its end."""
+    with ledger() as connection:
+        streams.pause_workspace(
+            connection, workspace_id=access.find_workspace(connection, workspace), reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
+    click.echo(f"All sending of {workspace} is paused.")
+
+
+@workspace.command("resume", epilog=example("sendonce workspace resume --user ada"))
+@click.option("--reason", help="Stands in the audit log.")
+@maybe_user_option
+@workspace_option
+def resume_workspace(reason: str | None, login: str | None, workspace: str) -> None:
+    """End a pause of a workspace; what waits leaves at once."""
+    with ledger() as connection:
+        streams.resume_workspace(
+            connection, workspace_id=access.find_workspace(connection, workspace), reason=reason,
+            user_id=answering_if_named(connection, login),
+        )  # fmt: skip
+    click.echo(f"{workspace} is active.")
 
 
 @workspace.command(

@@ -40,6 +40,11 @@ def judge_health(gauges: Gauges, workers: list[WorkerRow]) -> Health:
     running = [worker for worker in workers if worker.state == "running"]
     loops = {loop for worker in running for loop in worker.loops}
     waiting = gauges.outbox + gauges.pending_due + gauges.claimed + gauges.unknown
+    if gauges.paused_reason is not None:
+        return _stalled(
+            f"All sending of this workspace is paused by a person: {gauges.paused_reason}.",
+            "Resume it under Operations when the reason is gone.",
+        )
     if not running:
         return _without_workers(waiting)
     if gauges.outbox and "relay" not in loops:

@@ -61,6 +61,8 @@ class Action(StrEnum):
     SET_STREAM = "set_stream"
     PAUSE_STREAM = "pause_stream"
     RESUME_STREAM = "resume_stream"
+    PAUSE_WORKSPACE = "pause_workspace"  # all sending of it
+    RESUME_WORKSPACE = "resume_workspace"
     SET_ALERT_RULE = "set_alert_rule"
     REMOVE_ALERT_RULE = "remove_alert_rule"
     ADD_ALERT_CHANNEL = "add_alert_channel"

@@ -48,6 +48,7 @@ class Gauges:
     held: int
     held_age: timedelta | None = None
     measured_at: datetime | None = None  # the end of the last minute that was measured; None: nobody ever did
+    paused_reason: str | None = None  # why all sending of the workspace is paused; None: it is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -195,6 +195,38 @@ def resume_by_person(
     return _written(connection, done.rowcount, audit.Action.RESUME_STREAM, workspace_id, name, reason, user_id)
 
 
+def pause_workspace(connection: Connection, *, workspace_id: UUID, reason: str, user_id: UUID | None = None) -> str:
+    """Start no attempt of any mailstream of this workspace until it is resumed, with an audit row. Returns its name."""
+    row = connection.execute(
+        "update sendonce.workspaces set paused_at = coalesce(paused_at, now()), paused_reason = %s where id = %s"
+        " returning name",
+        (reason, workspace_id),
+    ).fetchone()
+    assert row is not None, "whoever may ask is of the workspace"
+    audit.record(
+        connection, audit.Action.PAUSE_WORKSPACE, workspace_id=workspace_id, user_id=user_id, subject=row[0],
+        reason=reason,
+    )  # fmt: skip
+    return str(row[0])
+
+
+def resume_workspace(
+    connection: Connection, *, workspace_id: UUID, user_id: UUID | None = None, reason: str | None = None
+) -> str:
+    """End a pause of a workspace, with an audit row; what waits leaves at once, but for mailstreams and accounts that
+    are paused too. Returns its name."""
+    row = connection.execute(
+        "update sendonce.workspaces set paused_at = null, paused_reason = null where id = %s returning name",
+        (workspace_id,),
+    ).fetchone()
+    assert row is not None, "whoever may ask is of the workspace"
+    audit.record(
+        connection, audit.Action.RESUME_WORKSPACE, workspace_id=workspace_id, user_id=user_id, subject=row[0],
+        reason=reason,
+    )  # fmt: skip
+    return str(row[0])
+
+
 def _written(
     connection: Connection, found: int, action: audit.Action, workspace_id: UUID, name: str, reason: str | None,
     user_id: UUID | None,

@@ -51,7 +51,7 @@ def test_accounts_are_paused_and_resumed(api: Api, ada: str) -> None:
     refused(api.send("POST", "/api/v1/accounts/other/pause", json=WHY, token=ada), 404)
     for verb, reason in (("pause", "new version"), ("resume", None)):
         path = f"/api/v1/mailstreams/receipts/{verb}"
-        stream = ok(api.send("POST", path, json=WHY, token=ada), 200, "PausedMailstream")
+        stream = ok(api.send("POST", path, json=WHY, token=ada), 200, "Pause")
         assert stream == {"name": "receipts", "paused": reason is not None, "paused_reason": reason}
         row = api.place.one("select paused_reason from sendonce.mailstreams where name = 'receipts'")
         assert row["paused_reason"] == reason
@@ -59,6 +59,19 @@ def test_accounts_are_paused_and_resumed(api: Api, ada: str) -> None:
     actions = api.place.all("select action from sendonce.audit order by id")
     assert [row["action"] for row in actions[-2:]] == ["pause_stream", "resume_stream"]
     assert api.place.one("select count(distinct user_id) as n from sendonce.audit") == {"n": 1}
+
+
+def test_all_sending_is_stopped_and_goes_on(api: Api, ada: str) -> None:
+    api.post(asked())
+    paused = ok(api.send("POST", "/api/v1/workspace/pause", json=WHY, token=ada), 200, "Pause")
+    assert paused == {"name": "default", "paused": True, "paused_reason": "new version"}
+    assert Hand(api.place).claim() == []
+    ok(api.send("POST", "/api/v1/workspace/resume", json=WHY, token=ada), 200, "Pause")
+    assert len(Hand(api.place).claim()) == 1
+    actions = api.place.all("select action, reason from sendonce.audit order by id")
+    assert [(row["action"], row["reason"]) for row in actions] == [
+        ("pause_workspace", "new version"), ("resume_workspace", "new version"),
+    ]  # fmt: skip
 
 
 def test_an_account_is_checked_when_asked_and_tells_the_last_check(api: Api, ada: str) -> None:

@@ -83,6 +83,11 @@ class Shop:
         row = self.town.place.one("select state::text from sendonce.alert_rules where name = %s", rule)
         return str(row["state"])
 
+    def unknown(self) -> int:
+        """How many sends nobody knows the end of."""
+        row = self.town.place.one("select count(*) from sendonce.work where state = 'unknown'")
+        return int(row["count"])
+
     def silent_for(self, pid: int, by: timedelta) -> None:
         """A worker has not beaten for so much longer."""
         self.town.place.run(
@@ -156,6 +161,7 @@ def test_each_trouble_shows_is_told_once_and_is_laid_at_the_right_door(shop: Sho
     shop.town.simulator.configure(http={"accept_then_timeout": 1.0}, webhooks={"paused": True})
     shop.ask([f"unanswered:{i}" for i in range(25)])
     shop.goes_on("unanswered-attempts")
+    until(lambda: shop.unknown() == 25, what="all are unknown")  # the banner is drawn again only after a while
     shop.look()
     shop.tile("Unknown now", "25")
     shop.banner("Account main: 25 of 65 attempts of the last 10 minutes were not answered.")

@@ -1,4 +1,4 @@
-"""``sendonce workspace``: where the tickets of a workspace are."""
+"""``sendonce workspace``: where its tickets are, and stopping all its mail."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def test_tickets_become_links_to_where_they_are(ledger: Database, capsys: pytest
     assert run(["workspace", "set", "--ticket-url", ""]) == 0
     with ledger.transaction() as connection:
         assert ticket_link(read_ticket_url(connection, row[0]), "ZD 1") is None
+
+
+def test_all_sending_is_stopped_with_a_reason_and_goes_on(ledger: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workspace", "add", "default"]) == 0
+    assert run(["workspace", "pause", "--reason", "wrong prices went out"]) == 0
+    assert "All sending of default is paused." in capsys.readouterr().out
+    with ledger.transaction() as connection:
+        row = connection.execute("select paused_reason from sendonce.workspaces").fetchone()
+    assert row == ("wrong prices went out",)
+    assert run(["workspace", "resume"]) == 0
+    assert "default is active." in capsys.readouterr().out
+    assert run(["workspace", "pause", "--reason", "x", "--workspace", "nowhere"]) == 2
+    assert run(["workspace", "pause", "--reason", "x", "--user", "nobody"]) == 2

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.demo.stage import free_port
+from tests.crew import until
 from tests.folders import server_folder
 
 PATIENCE = 120.0
@@ -73,6 +74,11 @@ def folder() -> Iterator[Path]:
         yield folder / "demo"
 
 
+def workers(sessions: dict[int, str]) -> list[int]:
+    """Those sessions in which a worker runs."""
+    return [pid for pid, args in sessions.items() if args.endswith(" worker")]
+
+
 def living(sessions: dict[int, str]) -> list[int]:
     """The processes of these sessions that have not ended."""
     table = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True).stdout
@@ -120,11 +126,11 @@ def test_the_demo_lives_through_kills_and_goes_on_where_it_ended(folder: Path) -
         assert f"process {demo.process.pid} already runs a server" in another.wait_for("already runs")
 
         children = demo.sessions()
-        worker = next(pid for pid, args in children.items() if args.endswith(" worker"))
+        worker = workers(children)[0]
         os.kill(worker, signal.SIGKILL)
         demo.wait_for("The worker was ended by SIGKILL, and is started again.")
+        until(lambda: len(workers(children | demo.sessions())) == 3, what="a worker in its place")
         children |= demo.sessions()
-        assert len([args for args in children.values() if args.endswith(" worker")]) == 3
 
         demo.end(signal.SIGKILL)
         wait_until_all_have_ended(children)

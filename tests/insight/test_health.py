@@ -44,6 +44,7 @@ def test_with_something_under_way_it_runs() -> None:
 @pytest.mark.parametrize(
     ("gauges", "workers", "cause"),
     [
+        (replace(QUIET, paused_reason="wrong prices"), [], "paused by a person: wrong prices."),
         (replace(QUIET, outbox=1), [worker(state="lost")], "No worker is running"),
         (replace(QUIET, unknown=1), [], "No worker is running"),
         (replace(QUIET, outbox=1), [worker(["dispatch"])], "no running worker relays"),

@@ -50,5 +50,6 @@ select now() as at, least(outbox.rows, %(counted)s::int - 1) as outbox, outbox.r
        open.claimed, open.stale_claims, least(unknown.rows, %(counted)s::int - 1) as unknown, unknown.age as unknown_age,
        least(held.rows, %(counted)s::int - 1) as held, held.age as held_age,
        (select max(r.minute) + interval '1 minute' from sendonce.rollups r
-         where r.workspace_id = %(workspace_id)s::uuid and r.mailstream = '' and r.minute > now() - interval '1 day') as measured_at
+         where r.workspace_id = %(workspace_id)s::uuid and r.mailstream = '' and r.minute > now() - interval '1 day') as measured_at,
+       (select k.paused_reason from sendonce.workspaces k where k.id = %(workspace_id)s::uuid) as paused_reason
   from outbox, open, unknown, held

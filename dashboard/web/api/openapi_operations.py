@@ -73,7 +73,7 @@ SCHEMAS: dict[str, Schema] = {
         words=text("What was seen, and what to do."), about=text("The domain, where it is about one."),
         rule=text("Which rule says so; may be empty."), publish=text("The record that would mend it; may be empty."),
     ),
-    "PausedMailstream": whole(
+    "Pause": whole(
         name=text("Its name."), paused={"type": "boolean"}, paused_reason=maybe(text("Why; null: not paused.")),
     ),
     "DeadLetters": whole(
@@ -154,12 +154,22 @@ PATHS: dict[str, Schema] = {
         f"/api/v1/mailstreams/{{name}}/{verb}": {
             "post": operation(
                 f"{verb}Mailstream", summary,
-                {"200": answer("It.", ref("PausedMailstream")), "404": MISSING, **TAKEN},
+                {"200": answer("It.", ref("Pause")), "404": MISSING, **TAKEN},
                 parameters=[NAME], requestBody=ONLY_REASON,
             )
         }
         for verb, summary in (
             ("pause", "Start no attempt of a mailstream"), ("resume", "End a pause of a mailstream"),
+        )
+    },
+    **{
+        f"/api/v1/workspace/{verb}": {
+            "post": operation(
+                f"{verb}Workspace", summary, {"200": answer("It.", ref("Pause")), **TAKEN}, requestBody=ONLY_REASON
+            )
+        }
+        for verb, summary in (
+            ("pause", "Start no attempt of any mailstream"), ("resume", "End a pause of all sending"),
         )
     },
     "/api/v1/dead-letters": {

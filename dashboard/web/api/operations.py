@@ -175,7 +175,7 @@ def _account(one: AccountRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── mailstreams, and all of them ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @blueprint.post("/mailstreams/<string:name>/pause")
@@ -205,7 +205,34 @@ def resume_stream(name: str) -> Response:
 def _stream(name: str, done: bool, paused: str | None) -> Response:
     if not done:
         raise Problem("not-found", "The workspace of this token has no mailstream of this name.")
-    return answer({"name": name, "paused": paused is not None, "paused_reason": paused})
+    return answer(_pause(name, paused))
+
+
+@blueprint.post("/workspace/pause")
+@by_token
+def pause_workspace() -> Response:
+    """Start no attempt of any mailstream until somebody resumes it."""
+    who, reason = reading.operator(), reading.reason()
+    with database().transaction() as connection:
+        name = streams.pause_workspace(connection, workspace_id=who.workspace_id, reason=reason, user_id=who.user_id)
+    return answer(_pause(name, reason))
+
+
+@blueprint.post("/workspace/resume")
+@by_token
+def resume_workspace() -> Response:
+    """End a pause of all sending; what waits leaves at once."""
+    who, reason = reading.operator(), reading.reason()
+    with database().transaction() as connection:
+        name = streams.resume_workspace(connection, workspace_id=who.workspace_id, reason=reason, user_id=who.user_id)
+    return answer(_pause(name, None))
+
+
+def _pause(name: str, reason: str | None) -> dict[str, Any]:
+    return {"name": name, "paused": reason is not None, "paused_reason": reason}
+
+
+# ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @blueprint.get("/dead-letters")

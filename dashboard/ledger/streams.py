@@ -227,6 +227,12 @@ def pause_workspace(connection: Connection, *, workspace_id: UUID, reason: str, 
     return str(row[0])
 
 
+def read_pause(connection: Connection, workspace_id: UUID) -> str | None:
+    """Why all sending of a workspace is paused; None where it is not."""
+    row = connection.execute("select paused_reason from sendonce.workspaces where id = %s", (workspace_id,)).fetchone()
+    return row[0] if row else None
+
+
 def resume_workspace(
     connection: Connection, *, workspace_id: UUID, user_id: UUID | None = None, reason: str | None = None
 ) -> str:

@@ -1,4 +1,4 @@
-"""Pausing and resuming a mailstream or an account from its page."""
+"""Pausing and resuming a mailstream, an account or all sending from its page."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ from dashboard.web.state import database, here, me
 
 
 class Pause(Protocol):
-    """Stops what has this name in a workspace. False where there is none such."""
+    """Stops it. False where there is none such."""
 
-    def __call__(
-        self, connection: Connection, /, *, workspace_id: UUID, name: str, reason: str, user_id: UUID
-    ) -> bool: ...
+    def __call__(self, connection: Connection, /, *, workspace_id: UUID, reason: str, user_id: UUID) -> object: ...
 
 
 class Resume(Protocol):
-    """Ends the pause of what has this name in a workspace. False where there is none such."""
+    """Ends its pause. False where there is none such."""
 
     def __call__(
-        self, connection: Connection, /, *, workspace_id: UUID, name: str, user_id: UUID, reason: str | None
-    ) -> bool: ...
+        self, connection: Connection, /, *, workspace_id: UUID, user_id: UUID, reason: str | None
+    ) -> object: ...
 
 
 def pause(act: Pause, name: str, *, back: str) -> Response:
-    """Stop it for the reason of the form, and go back to its page."""
+    """Stop what has this name for the reason of the form, and go back to its page."""
     reason = args.posted("reason")
     if not reason:
         flash("Give a reason: it stands in every trace that waits for it.")
         return go(back)
     with database().transaction() as connection:
-        if not act(connection, workspace_id=here().workspace_id, name=name, reason=reason, user_id=me().id):
+        if not act(connection, workspace_id=here().workspace_id, reason=reason, user_id=me().id):
             abort(404)
     flash(f"{name} is paused. What is under way runs to its end.")
     return go(back)
@@ -47,7 +45,7 @@ def resume(act: Resume, name: str, *, back: str) -> Response:
     """Let it go on, with the reason of the form where there is one, and go back to its page."""
     reason = args.posted("reason") or None
     with database().transaction() as connection:
-        if not act(connection, workspace_id=here().workspace_id, name=name, user_id=me().id, reason=reason):
+        if not act(connection, workspace_id=here().workspace_id, user_id=me().id, reason=reason):
             abort(404)
     flash(f"{name} is active.")
     return go(back)

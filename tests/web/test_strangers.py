@@ -91,6 +91,7 @@ def furnish(house: House) -> Theirs:
     make.rollup(
         (datetime.now(UTC) - timedelta(minutes=5) - _NOON) // timedelta(minutes=1), recorded=COUNTED, due=COUNTED
     )
+    reply = make.reply(send, sender="wombat@example.com", text="Thank you, wombat")
     note = make.note(send, "a wombat called", ticket="QUOKKA-1")
     connection.execute("update sendonce.notes set user_id = %s", (house.people["support"],))
     save_view(connection, listed=Listed.SENDS, name="Wombat view", filters={"mailstream": "quokka-mail"}, **ada)
@@ -128,8 +129,8 @@ def furnish(house: House) -> Theirs:
     letter = house.rows("select id from sendonce.dead_letters")[0][0]
     hold = house.rows("select id from sendonce.holds")[0][0]
     named: dict[str, object] = {
-        "send_id": send, "held send_id": held, "event": event, "note_id": note, "view_id": view, "lookup_id": lookup,
-        "investigate id": case, "proposal_id": proposed.id, "worker_id": make.worker, "account": make.account,
+        "send_id": send, "held send_id": held, "event": event, "reply": reply, "note_id": note,
+        "view_id": view, "lookup_id": lookup, "investigate id": case, "proposal_id": proposed.id, "worker_id": make.worker, "account": make.account,
         "accounts name": "quokka-account", "operations name": "quokka-mail", "alerts number": silence,
         "dead_letters number": letter, "api_sends id": send, "api_held id": proposed.id, "api_held.one id": held,
         "api_held.decide id": held, "api_operations.drain id": make.worker, "api_operations name": "quokka-account",
@@ -332,7 +333,7 @@ def complaints(asked: Asked, answer: TestResponse, theirs: Theirs) -> list[str]:
     return wrong
 
 
-WEBHOOKS = {(200, "ok\n"), (401, "not authentic\n")}
+WEBHOOKS = {(200, "ok\n"), (401, "not authentic\n"), (404, "no such account\n")}  # a provider that takes in no mail
 
 
 def belongings(house: House, workspace: UUID) -> dict[str, object]:

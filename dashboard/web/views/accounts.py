@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import Blueprint, abort, url_for
 from werkzeug.wrappers import Response
 
@@ -64,11 +66,11 @@ def check_now(name: str) -> Response:
 @needs(Role.OPERATOR)
 def pause(name: str) -> Response:
     """Start no attempt on it until somebody resumes it."""
-    return pausing.pause(pause_by_person, name, back=url_for("accounts.listing"))
+    return pausing.pause(partial(pause_by_person, name=name), name, back=url_for("accounts.listing"))
 
 
 @blueprint.post("/<string:name>/resume")
 @needs(Role.OPERATOR)
 def resume(name: str) -> Response:
     """End a pause; what waits leaves at once."""
-    return pausing.resume(resume_by_person, name, back=url_for("accounts.listing"))
+    return pausing.resume(partial(resume_by_person, name=name), name, back=url_for("accounts.listing"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from flask import Blueprint, abort, flash, url_for
@@ -10,7 +11,7 @@ from werkzeug.wrappers import Response
 from dashboard.ledger.access import operates_everywhere
 from dashboard.ledger.holds import Refused
 from dashboard.ledger.metrics import read_streams, read_workers
-from dashboard.ledger.streams import pause_by_person, resume_by_person
+from dashboard.ledger.streams import pause_by_person, pause_workspace, read_pause, resume_by_person, resume_workspace
 from dashboard.ledger.tables import Role
 from dashboard.ledger.workers import FOR_ALL, Asked
 from dashboard.ledger.workers import drain as ask_to_drain
@@ -31,7 +32,11 @@ def page() -> Response:
         workers = read_workers(connection)
         streams = read_streams(connection, here().workspace_id)
         may_drain = operates_everywhere(connection, me().id)
-    return show("operations", fragment="operations_tables", workers=workers, streams=streams, may_drain=may_drain)
+        stopped = read_pause(connection, here().workspace_id)
+    return show(
+        "operations", fragment="operations_tables", workers=workers, streams=streams, may_drain=may_drain,
+        stopped=stopped,
+    )  # fmt: skip
 
 
 @blueprint.post("/operations/workers/<uuid:worker_id>/drain")
@@ -57,11 +62,25 @@ def drain(worker_id: UUID) -> Response:
 @needs(Role.OPERATOR)
 def pause_stream(name: str) -> Response:
     """Start no attempt of it until somebody resumes it."""
-    return pause(pause_by_person, name, back=url_for("operations.page"))
+    return pause(partial(pause_by_person, name=name), name, back=url_for("operations.page"))
 
 
 @blueprint.post("/operations/mailstreams/<string:name>/resume")
 @needs(Role.OPERATOR)
 def resume_stream(name: str) -> Response:
     """End a pause; what waits leaves at once."""
-    return resume(resume_by_person, name, back=url_for("operations.page"))
+    return resume(partial(resume_by_person, name=name), name, back=url_for("operations.page"))
+
+
+@blueprint.post("/operations/sending/pause")
+@needs(Role.OPERATOR)
+def pause_sending() -> Response:
+    """Start no attempt of any mailstream until somebody resumes it."""
+    return pause(pause_workspace, f"All sending of {here().title}", back=url_for("operations.page"))
+
+
+@blueprint.post("/operations/sending/resume")
+@needs(Role.OPERATOR)
+def resume_sending() -> Response:
+    """End that pause; what waits leaves at once."""
+    return resume(resume_workspace, f"All sending of {here().title}", back=url_for("operations.page"))

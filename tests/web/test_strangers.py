@@ -130,7 +130,8 @@ def furnish(house: House) -> Theirs:
     hold = house.rows("select id from sendonce.holds")[0][0]
     named: dict[str, object] = {
         "send_id": send, "held send_id": held, "event": event, "reply": reply, "note_id": note,
-        "view_id": view, "lookup_id": lookup, "investigate id": case, "proposal_id": proposed.id, "worker_id": make.worker, "account": make.account,
+        "view_id": view, "lookup_id": lookup, "investigate id": case, "proposal_id": proposed.id,
+        "worker_id": make.worker, "account": make.account,
         "accounts name": "quokka-account", "operations name": "quokka-mail", "alerts number": silence,
         "dead_letters number": letter, "api_sends id": send, "api_held id": proposed.id, "api_held.one id": held,
         "api_held.decide id": held, "api_operations.drain id": make.worker, "api_operations name": "quokka-account",

@@ -210,8 +210,9 @@ class Lane(threading.Thread):
             self._outcomes += map(attempts.unconfirmed, started)
             raise
         self.in_flight += len(started)
-        self._pool.submit(partial(self._submit, s, deadline) for s in started if s.batch is None)
-        self._pool.submit(partial(self._submit_batch, members, deadline) for members in _shared(started))
+        calls = [partial(self._submit, s, deadline) for s in started if s.batch is None]
+        calls += [partial(self._submit_batch, members, deadline) for members in _shared(started)]
+        self._pool.submit(calls)
 
     def _submit(self, started: Started, deadline: Deadline) -> None:
         self._done.put(self._submitter.submit(started, deadline))

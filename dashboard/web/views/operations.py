@@ -76,11 +76,11 @@ def resume_stream(name: str) -> Response:
 @needs(Role.OPERATOR)
 def pause_sending() -> Response:
     """Start no attempt of any mailstream until somebody resumes it."""
-    return pause(pause_workspace, f"All sending of {here().title}", back=url_for("operations.page"))
+    return pause(pause_workspace, "All sending", back=url_for("operations.page"))
 
 
 @blueprint.post("/operations/sending/resume")
 @needs(Role.OPERATOR)
 def resume_sending() -> Response:
     """End that pause; what waits leaves at once."""
-    return resume(resume_workspace, f"All sending of {here().title}", back=url_for("operations.page"))
+    return resume(resume_workspace, "All sending", back=url_for("operations.page"))

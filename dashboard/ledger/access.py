@@ -197,8 +197,13 @@ def revoke_token(connection: Connection, *, workspace_id: UUID, token_id: UUID) 
 
 
 def read_token(connection: Connection, token: str) -> ApiToken | None:
-    """What a token opens, or None where it opens nothing (any more)."""
-    return next(iter(_tokens(connection, "token_hash = %(given)s and revoked_at is null", token_hash(token))), None)
+    """What a token opens, or None where it opens nothing (any more): it was revoked, or acts for somebody who was shut
+    out."""
+    good = (
+        "token_hash = %(given)s and revoked_at is null"
+        " and not exists (select from sendonce.users u where u.id = user_id and u.disabled_at is not null)"
+    )
+    return next(iter(_tokens(connection, good, token_hash(token))), None)
 
 
 def list_tokens(connection: Connection, workspace_id: UUID) -> list[ApiToken]:

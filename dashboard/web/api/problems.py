@@ -44,7 +44,7 @@ KINDS: dict[str, Kind] = {
     "unauthorized": Kind(
         401,
         "A valid API token is needed",
-        "There is no bearer token, or it was revoked.",
+        "There is no bearer token, it was revoked, or it acts for somebody who was shut out.",
         "Send `Authorization: Bearer <token>` with a token of the workspace; `sendonce token add` makes one.",
     ),
     "forbidden": Kind(

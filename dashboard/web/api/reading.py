@@ -58,7 +58,8 @@ def token() -> ApiToken:
         found = access.read_token(connection, given.token)
     if found is None:
         raise _unauthorized(
-            "This token is not known, or was revoked.", 'Bearer realm="sendonce", error="invalid_token"'
+            "This token is not known, was revoked, or acts for somebody who was shut out.",
+            'Bearer realm="sendonce", error="invalid_token"',
         )
     return found
 
@@ -68,7 +69,7 @@ def operator(needed: Role = Role.OPERATOR) -> Operator:
     found = token()
     with database().transaction(durable=False) as connection:
         person = access.read_person(connection, found.user_id) if found.user_id else None
-    roles = [] if person is None or person.disabled_at else person.memberships
+    roles = person.memberships if person else ()
     if not any(one.workspace_id == found.workspace_id and access.includes(one.role, needed) for one in roles):
         raise Problem("forbidden", "This token acts for nobody who may do this.")
     assert found.user_id is not None

@@ -69,6 +69,7 @@ bench: setup
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.verify
 	@$(BIN)/python -m bench.finding
+	@$(BIN)/python -m bench.overview
 
 # Only hashes and versions: where a package is fetched from is each machine's own business.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 \

@@ -27,7 +27,8 @@ from dashboard.ledger.vault import Vault
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "fsync": "off"}
 """Filling is not measured, and reading does not sync."""
 
-VAULT = Vault([("bench", b"benchbenchbenchbenchbenchbench01")])
+KEYS = (("bench", b"benchbenchbenchbenchbenchbench01"),)
+VAULT = Vault(KEYS)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ those of a real ledger: ``bench.verify`` has one of that kind.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from dashboard.ledger.database import Connection
@@ -32,9 +32,10 @@ _STATEMENTS = (
       'recipient_' || i %% %(recipients)s, decode(md5('address ' || i %% %(recipients)s), 'hex'),
       decode(md5('content ' || i), 'hex'), 'outbox', 'order.paid',
       case when i %% 20 = 0 then %(busy)s else 'evt_' || i end, t, t, t,
-      (case when i %% 100 < 97 then 'accepted' when i %% 100 = 97 then 'failed' else 'open' end)::sendonce.send_state,
-      case when i %% 100 < 98 then 'answered' end, case when i %% 100 < 98 then t end
-    from (select i, %(began)s::timestamptz + i * interval '1 second' as t from generate_series(1, %(sends)s) i) n
+      (case when i %% 100 = 97 then 'failed' when settled then 'accepted' else 'open' end)::sendonce.send_state,
+      case when settled then 'answered' end, case when settled then t end
+    from (select i, i %% 100 < 98 or i <= %(sends)s - %(backlog)s as settled, %(began)s + i * %(apart)s::interval as t
+      from generate_series(1, %(sends)s) i) n
     """,
     """
     insert into sendonce.work (send_id, workspace_id, mailstream, mail_class, reason, due_at, claim_at)
@@ -116,11 +117,61 @@ MISTYPED = {
 """What nothing is called, and something is close to."""
 
 
-def fill(connection: Connection, vault: Vault, *, workspace: UUID, account: UUID, sends: int) -> None:
-    """Put so many sends into this workspace, which has the mailstreams of :data:`STREAMS` and a person."""
+def fill(
+    connection: Connection, vault: Vault, *, workspace: UUID, account: UUID, sends: int, began: datetime = BEGAN,
+    apart: timedelta = timedelta(seconds=1), backlog: int | None = None,
+) -> None:  # fmt: skip
+    """Put so many sends into this workspace, which has the mailstreams of :data:`STREAMS` and a person.
+
+    They were asked for one after the other, ``apart``. Of the newest ``backlog`` (None: of all) one in fifty is open.
+    """
     bind = {
-        "workspace": workspace, "account": account, "began": BEGAN, "sends": sends, "busy": BUSY,
-        "recipients": RECIPIENTS, "subjects": SUBJECTS, "subject": vault.subject_lookup(workspace, SUBJECT),
+        "workspace": workspace, "account": account, "began": began, "apart": apart, "sends": sends, "busy": BUSY,
+        "backlog": sends if backlog is None else backlog, "recipients": RECIPIENTS, "subjects": SUBJECTS,
+        "subject": vault.subject_lookup(workspace, SUBJECT),
     }  # fmt: skip
     for statement in _STATEMENTS:
         connection.execute(statement, bind)  # type: ignore[arg-type]
+
+
+_ROLLUPS = (
+    """
+    insert into sendonce.rollups (workspace_id, mailstream, minute, recorded, duplicate, due, due_accepted, attempts)
+    select %(workspace)s, stream, minute, 60, 3, 60, 59, 61 from minutes
+    """,
+    """
+    insert into sendonce.latencies (workspace_id, mailstream, minute, measure, step, number)
+    select %(workspace)s, stream, minute, 'acceptance', 4, 20 from minutes
+    """,
+    """
+    insert into sendonce.carriers (workspace_id, mailstream, minute, source, trigger_type, endpoint, version, recorded,
+      duplicate, in_progress, mismatch)
+    select %(workspace)s, stream, minute, 'outbox', 'order.paid', '', '', 60, 3, 0, 0 from minutes
+    """,
+    """
+    insert into sendonce.rollup_hours (workspace_id, mailstream, minute, recorded, duplicate)
+    select %(workspace)s, stream, minute, 3600, 180 from hours
+    """,
+    """
+    insert into sendonce.latency_hours (workspace_id, mailstream, minute, measure, step, number)
+    select %(workspace)s, stream, minute, measure, 4, 1200
+    from hours, unnest('{outbox,acceptance,attempt,delivery}'::text[]) measure
+    """,
+)
+
+
+def roll_up(connection: Connection, *, workspace: UUID, days: int) -> None:
+    """Roll-ups of each minute of the last so many days, and of each hour of the last four months, as a busy workspace
+    has them; they do not count its sends."""
+    buckets = """
+    with minutes as (
+      select stream, minute from unnest(%(streams)s::text[]) stream,
+        generate_series(date_trunc('hour', now()) - %(days)s * interval '1 day', now(), interval '1 minute') minute
+    ), hours as (
+      select stream, minute from unnest(%(streams)s::text[]) stream,
+        generate_series(date_trunc('hour', now()) - interval '4 months', now(), interval '1 hour') minute
+    )
+    """
+    for statement in _ROLLUPS:
+        bind = {"workspace": workspace, "streams": list(STREAMS), "days": days}
+        connection.execute(buckets + statement, bind)  # type: ignore[arg-type]

@@ -215,6 +215,10 @@ class MailClass(StrEnum):
     CAMPAIGN = "campaign"
 
 
+BULK = frozenset({MailClass.LIFECYCLE, MailClass.SCHEDULED, MailClass.CAMPAIGN})
+"""The classes whose mail may wait for others."""
+
+
 class RunBy(StrEnum):
     """Whose code makes the provider call."""
 
@@ -255,6 +259,7 @@ class Reason(StrEnum):
     EARLIER_DOUBT = "earlier_doubt"  # the last attempt was refused, an earlier one may have been taken
     # held
     UNCONFIRMED = "unconfirmed"  # still unknown after its grace period
+    WENT_IN_A_BATCH = "went_in_a_batch"  # its unanswered call carried others too: alone it would be another call
     KEY_ENDED = "key_ended"  # a release no longer holds: the provider has forgotten the key, or the account changed
     LATE = "late"  # past the time at which its mailstream still wants it
     WORKERS_STOP_ON_IT = "workers_stop_on_it"  # several claims ended without an attempt

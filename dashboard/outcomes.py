@@ -25,11 +25,12 @@ def as_finished(started: Started, outcome: Outcome, duration_ms: int) -> Finishe
         return Finished(
             started.send_id, started.n, started.claim_number, started.account_id, "accepted",
             provider_message_id=_storable(outcome.provider_message_id), request_id=_storable(outcome.request_id),
-            duration_ms=duration_ms,
+            duration_ms=duration_ms, batch=started.batch,
         )  # fmt: skip
     return Finished(
         send_id=started.send_id, n=started.n, claim_number=started.claim_number, account_id=started.account_id,
-        duration_ms=duration_ms, **{name: _storable(fact) for name, fact in _facts(outcome).items()},
+        duration_ms=duration_ms, batch=started.batch,
+        **{name: _storable(fact) for name, fact in _facts(outcome).items()},
     )  # fmt: skip
 
 

@@ -111,8 +111,8 @@ def capabilities_table() -> str:
     """What each provider offers at the ambiguous boundary, with an account's default settings."""
     lines = [
         "| provider | honours our key for | our id comes back in events | can be asked by our id"
-        " | *not found* is proof after | events by webhook | a reply names | hands in replies |",
-        "|---|---|---|---|---|---|---|---|",
+        " | *not found* is proof after | events by webhook | messages a call | a reply names | hands in replies |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join(lines + [_capabilities(known) for known in PROVIDERS]) + "\n"
 
@@ -121,9 +121,18 @@ def _capabilities(known: Provider) -> str:
     can = known.capabilities({})
     cells = [
         known.title, _span(can.key_window), _yes(can.metadata), _yes(can.look_up), _span(can.settling_time),
-        _yes(can.webhooks), _NAMED[can.message_id], _yes(can.replies),
+        _yes(can.webhooks), _batch_size(known), _NAMED[can.message_id], _yes(can.replies),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
+
+
+def _batch_size(known: Provider) -> str:
+    """How many messages one call takes, also where the account has to ask for that."""
+    size = known.capabilities({}).batch_size
+    for setting in known.settings:
+        if setting.for_batches and (asked := known.capabilities({setting.name: "true"}).batch_size) != size:
+            return f"{size:,}; {asked:,} with `{setting.name}=true`"
+    return f"{size:,}"
 
 
 _NAMED = {"ours": "our Message-ID", "theirs": "the provider's Message-ID", None: "–"}

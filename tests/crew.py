@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from dashboard.identity import send_id
 from dashboard.ledger import attempts, events, holds, recording, work
-from dashboard.ledger.attempts import Kind, Settled, Started, Windows
+from dashboard.ledger.attempts import Finished, Kind, Settled, Started, Windows
 from dashboard.ledger.database import Connection
 from dashboard.ledger.events import Told
 from dashboard.ledger.recording import Recorded
@@ -81,6 +81,8 @@ class Hand:
     lease: timedelta = LEASE
     id: UUID = field(default_factory=uuid4)
     turn: int = 0
+    part: attempts.Part | None = None
+    """Which of those that may share a call do; None: none does."""
 
     def claim(self, limit: int = 100) -> list[Claim]:
         """Claim what is due."""
@@ -100,7 +102,7 @@ class Hand:
 
     def start_in(self, connection: Connection, claims: Sequence[Claim]) -> list[Started]:
         """Start in a transaction that is held open."""
-        return attempts.start(connection, self.id, claims, self.windows)
+        return attempts.start(connection, self.id, claims, self.windows, part=self.part)
 
     def finish(self, started: Started, kind: Kind, message_id: str | None = None, **more: Any) -> Settled:
         """Store what became of a call."""
@@ -111,14 +113,23 @@ class Hand:
         self, connection: Connection, started: Started, kind: Kind, message_id: str | None = None, **more: Any
     ) -> Settled:
         """Store it in a transaction that is held open."""
-        outcome = outcome_of(started, kind, message_id, **more)
-        return attempts.finish(connection, self.id, [outcome], backoff=BACKOFF, breaker=timedelta(seconds=30))
+        return self.store_in(connection, [outcome_of(started, kind, message_id, **more)])
+
+    def store_in(self, connection: Connection, finished: Sequence[Finished]) -> Settled:
+        """Store what became of several calls, or of one that several sends share."""
+        return attempts.finish(connection, self.id, finished, backoff=BACKOFF, breaker=timedelta(seconds=30))
 
     def send(self, kind: Kind = "accepted", message_id: str | None = "msg-1") -> Started:
         """Claim, start and finish the only send that is due."""
         (started,) = self.start()
         self.finish(started, kind, message_id if kind == "accepted" else None)
         return started
+
+
+def all_together(candidates: Sequence[Started]) -> list[list[UUID]]:
+    """One call for all that may share one, as far as they are of one account."""
+    accounts = {one.account_id for one in candidates}
+    return [[one.send_id for one in candidates if one.account_id == account] for account in accounts]
 
 
 # ── time, and what comes with it ─────────────────────────────────────────────────────────────────────────────────────
@@ -163,6 +174,15 @@ def reconciled(place: Place) -> Reconciled:
 def attempt_ages(place: Place, send: UUID, by: timedelta) -> None:
     """The attempts of a send were made so much earlier."""
     attempts_age(place, [send], by)
+
+
+def sharing_a_call(place: Place, send: UUID) -> list[UUID]:
+    """A send and all that ever went in one call with it."""
+    rows = place.all(
+        "select o.send_id from sendonce.attempts e join sendonce.attempts o on o.batch = e.batch where e.send_id = %s",
+        send,
+    )
+    return [send, *({row["send_id"] for row in rows} - {send})]
 
 
 def attempts_age(place: Place, sends: Sequence[UUID], by: timedelta) -> None:

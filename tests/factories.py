@@ -443,6 +443,15 @@ class Factory:
         }
         self.add("attempts", **(values | columns))
 
+    def share_a_call(self, *sends: UUID) -> UUID:
+        """Have the first attempts of these sends be one call. Returns its batch."""
+        batch = uuid4()
+        self.connection.execute(
+            "update sendonce.attempts set batch = %s, idempotency_key = %s where send_id = any(%s) and n = 1",
+            (batch, str(batch), list(sends)),
+        )
+        return batch
+
     def move(
         self,
         send: UUID,

@@ -32,6 +32,8 @@ ACTIONS = {
     "dead_letters.requeue": ("post /dead-letters/{number}/requeue", "dead-letters requeue"),
     "held.settle": ("post /held/{id}", "held decide"),
     "operations.drain": ("post /workers/{id}/drain", "workers drain"),
+    "operations.pause_sending": ("post /workspace/pause", "workspace pause"),
+    "operations.resume_sending": ("post /workspace/resume", "workspace resume"),
     "operations.pause_stream": ("post /mailstreams/{name}/pause", "stream pause"),
     "operations.resume_stream": ("post /mailstreams/{name}/resume", "stream resume"),
     "overview.mark": ("post /markers", "marker add"),

@@ -84,6 +84,7 @@ def show(send_id: UUID, workspace: str) -> None:
         "account": hold.account,
         "held because": hold.reason, "since": f"{hold.opened_at:%Y-%m-%d %H:%M:%S}Z", "attempts": hold.attempts,
         "last attempt": f"{hold.error_class or '-'} {hold.phase or ''}".strip(),
+        "sends in that call": hold.together or 1,
         "key protects until": _time(hold.key_protects_until), "of use until": _time(hold.useful_until),
         "second person": "has to agree" if hold.second_person else "-",
         "may be decided": ", ".join(hold.choices),

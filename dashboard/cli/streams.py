@@ -25,6 +25,9 @@ T = TypeVar("T")
 
 CLASSES = [mail_class.value for mail_class in MailClass]
 
+_SWITCHES = ("second_person", "batches")
+"""Options that say something where they are off."""
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -69,6 +72,11 @@ def _rules_options(command: Any) -> Any:
         click.option("--no-reply-domain", is_flag=True, help="New sends get no reply address."),
         click.option(
             "--second-person/--one-person", default=None, help="Whether a second person agrees to each held send's end."
+        ),
+        click.option(
+            "--batches/--one-by-one",
+            default=None,
+            help="Whether its sends may share calls to the provider: only for bulk classes.",
         ),
     ):
         command = option(command)
@@ -135,7 +143,9 @@ def set_stream(name: str, mail_class: str | None, account: str | None, workspace
         if account is not None:
             found = replace(found, account_id=_account(connection, workspace_id, workspace, account)[0])
         _save(connection, workspace_id, _changed(found, given))
-        detail = {key: str(value) for key, value in {**given, "class": mail_class, "account": account}.items() if value}
+        said = {**given, "class": mail_class, "account": account}
+        chosen = {key: value for key, value in said.items() if value or (key in _SWITCHES and value is not None)}
+        detail = {key: str(value) for key, value in chosen.items()}
         audit.record(connection, audit.Action.SET_STREAM, workspace_id=workspace_id, subject=name, detail=detail)
     click.echo(f"The mailstream {name} is changed.")
 
@@ -149,7 +159,8 @@ def list_streams(workspace: str) -> None:
     for row in rows:
         unknown = f"unknown: {row.unknown_policy} after {span(row.grace)}"
         state = f"paused: {row.paused_reason}" if row.paused_at else "active"
-        click.echo("\t".join((row.name, row.mail_class, row.account, row.owner or "no owner", unknown, state)))
+        way = ["in batches"] if row.batches else []
+        click.echo("\t".join((row.name, row.mail_class, row.account, row.owner or "no owner", unknown, state, *way)))
 
 
 @stream.command("pause", epilog=example("sendonce stream pause news --reason 'wrong price in the text' --user ada"))
@@ -205,7 +216,7 @@ def _changed(found: Stream, given: dict[str, Any]) -> Stream:
         "unknown_policy": given["unknown"] and Policy(given["unknown"]), "grace": given["grace"],
         "too_late_after": given["too_late_after"], "late_policy": given["late"] and Policy(given["late"]),
         "max_attempts": given["max_attempts"], "retry_for": given["retry_for"], "retain_for": given["retain_for"],
-        "second_person": given["second_person"],
+        "second_person": given["second_person"], "batches": given["batches"],
         "reply_domain": given["reply_domain"] and given["reply_domain"].strip().lower().rstrip("."),
     }  # fmt: skip
     changed: Rules = replace(found.rules, **{name: value for name, value in rules.items() if value is not None})

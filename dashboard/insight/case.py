@@ -22,7 +22,7 @@ from dashboard.insight.judging import (
 )
 from dashboard.insight.verdict import judged
 from dashboard.insight.wording import at, isolated, reference
-from dashboard.ledger.evidence import Evidence, Stray, UnreadableRequest, WaitingRequest
+from dashboard.ledger.evidence import MARGIN, Evidence, Stray, UnreadableRequest, WaitingRequest
 from dashboard.ledger.trace import Attempt, Trace
 from dashboard.lifecycle import State
 
@@ -56,6 +56,7 @@ class Finding(StrEnum):
     IN_OUTBOX = "in_outbox"
     UNREADABLE_REQUEST = "unreadable_request"
     OTHER_CONTENT_REFUSED = "other_content_refused"
+    KEY_USED_BEFORE = "key_used_before"
     NEVER_TRIGGERED = "never_triggered"
     # never: what became of the send
     FAILED = "failed"
@@ -242,6 +243,21 @@ def same_trigger(one: Trace, other: Trace) -> bool:
     return (one.send.trigger_type, one.send.trigger_id) == (other.send.trigger_type, other.send.trigger_id)
 
 
+def asked_again(case: Case, trace: Trace) -> tuple[datetime, Proof] | None:
+    """Where a send of long before is meant because it was asked for again in the time that is named: when, and the row
+    that says so."""
+    around = case.evidence.question.around
+    if around is None or trace.send.recorded_at >= around[0] - MARGIN:
+        return None
+    for request in case.evidence.waiting:
+        if request.send_id == trace.send.id:
+            return request.asked_at, beside(request)
+    for duplicate in reversed(trace.duplicates):
+        if around[0] - MARGIN <= duplicate.at <= around[1] + MARGIN:
+            return duplicate.at, Proof(trace.send.id, reference(duplicate))
+    return None
+
+
 # ── words and proof ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_NAME = 60
@@ -320,6 +336,12 @@ _OWN_WORDS = (
     "Unknown",
     "Waits",
 )
+
+
+def between(around: tuple[datetime, datetime], now: datetime) -> str:
+    """``between 14:00:00 and 16:00:00``, or with the days where these are others."""
+    since, until = (at(time, now).removeprefix("at ").removeprefix("on ") for time in around)
+    return f"between {since} and {until}"
 
 
 def uncapitalised(sentence: str) -> str:

@@ -24,7 +24,7 @@ def contradiction(trace: Trace, now: datetime) -> Verdict:
         cause=Cause.CONTRADICTION,
         sureness=Sureness.CANNOT_TELL,
         next="An administrator runs `sendonce verify`, which names the rows.",
-        proof=[],
+        proof=["send"],
     )
 
 

@@ -22,6 +22,7 @@ from dashboard.insight.wording import (
     at,
     because,
     how_it_failed,
+    in_a_batch,
     provider,
     quoted,
     reference,
@@ -92,7 +93,12 @@ def _held_since(trace: Trace, now: datetime) -> str:
 
 
 def _key_end(trace: Trace) -> datetime | None:
-    """Until when the provider recognises a repeat of the unanswered attempt. None: it never does."""
+    """Until when the provider recognises a repeat of the unanswered attempt. None: it never does.
+
+    The key of a batch is known for all of its members together, and none of them goes out in it again.
+    """
+    if any(attempt.batch for attempt in unanswered(trace)):
+        return None
     window = trace.account.key_window if trace.account else None
     start = trace.work.ambiguous_since if trace.work else None
     return start + window if window is not None and start is not None else None
@@ -100,6 +106,8 @@ def _key_end(trace: Trace) -> datetime | None:
 
 def _key_protection(trace: Trace, now: datetime) -> str:
     end = _key_end(trace)
+    if any(attempt.batch for attempt in unanswered(trace)):
+        return "Its call carried others too, and alone it would be another call, so submitting it again may make two."
     if end is None:
         return f"{upper_first(account_name(trace))} does not recognise a repeat, so submitting it again may make two."
     if end <= now:
@@ -207,6 +215,7 @@ def submitting(trace: Trace, now: datetime) -> Verdict | None:
         return None
     doubts = unanswered(trace)
     start = f" {since(doubts[-1].started_at, now)}" if doubts else ""
+    shared = f", {in_a_batch(doubts[-1])}" if doubts and doubts[-1].batch else ""
     end = (
         f" By {at(work.request_deadline, now).removeprefix('at ')} it is answered or becomes unknown."
         if work.request_deadline
@@ -214,7 +223,7 @@ def submitting(trace: Trace, now: datetime) -> Verdict | None:
     )
     return Verdict(
         sentence=f"{upper_first(_holder(trace))} has been handing it to {account_name(trace)}{start}"
-        f" (attempt {work.open_attempt})",
+        f" (attempt {work.open_attempt}{shared})",
         cause=Cause.SUBMITTING,
         sureness=Sureness.CANNOT_TELL,
         next=f"The provider answers within seconds.{end}",

@@ -14,8 +14,9 @@ from dashboard.insight.case import (
     Answer,
     Case,
     Finding,
-    Proof,
+    asked_again,
     beside,
+    between,
     owner_of,
     proof_of,
     same_content,
@@ -27,7 +28,6 @@ from dashboard.insight.case import (
 from dashboard.insight.causes import CAUSES, contradiction
 from dashboard.insight.judging import Cause, Sureness
 from dashboard.insight.wording import at, reference, since
-from dashboard.ledger.evidence import MARGIN
 from dashboard.ledger.search import Reading, names_number
 from dashboard.ledger.trace import Trace
 from dashboard.lifecycle import Verdict as Met
@@ -98,13 +98,34 @@ def other_content_refused(case: Case) -> Answer | None:
     return None
 
 
+def key_used_before(case: Case) -> Answer | None:
+    """The key was used long before for the same content: the later request made no email of its own."""
+    for trace in case.meant:
+        again = asked_again(case, trace)
+        if again is None:
+            continue
+        (time, row), first = again, case.verdicts[trace.send.id]
+        return Answer(
+            finding=Finding.KEY_USED_BEFORE,
+            sureness=first.sureness,
+            sentence=f"What was asked for {at(time, case.now)} made no email of its own, because its key had been used "
+            f"before: {uncapitalised(first.sentence)}",
+            next=f"Ask {owner_of(trace)} whether this was to be a new email: then its key has to differ.",
+            would_tell="" if first.sureness is Sureness.PROVED else first.next,
+            proof=[row, *proof_of(trace, first.proof)],
+            about=trace.send.id,
+            times=when(when=time, first=taken_at(trace)),
+        )
+    return None
+
+
 def never_triggered(case: Case) -> Answer | None:
     """Nothing asked for it: it was never triggered, or its transaction was rolled back."""
     evidence = case.evidence
     if evidence.named or not _could_be_known(case):
         return None
     around = evidence.question.around
-    then = f" between {at(around[0], case.now)} and {at(around[1], case.now)}" if around else ""
+    then = f" {between(around, case.now)}" if around else ""
     may_be_theirs = _is_uuid(evidence.question.who)  # a provider's id is known once an answer or an event names it
     unfinished = evidence.unfinished and (evidence.unfinished_since is None or evidence.unfinished_since <= case.end)
     sureness = Sureness.LIKELY if unfinished or evidence.cut or evidence.sealed or may_be_theirs else Sureness.PROVED
@@ -169,7 +190,8 @@ def of_send(cause: Cause) -> Callable[[Case], Answer | None]:
     """The cause that the page of a send tells, for the nearest send of which it is told."""
 
     def told(case: Case) -> Answer | None:
-        return next((_told(case, trace) for trace in case.with_cause(cause)), None)
+        own = (trace for trace in case.with_cause(cause) if asked_again(case, trace) is None)
+        return next((_told(case, trace) for trace in own), None)
 
     told.__name__, told.__doc__ = cause.value, _TOLD[cause.value]
     return told
@@ -182,20 +204,6 @@ _TOLD = {one.__name__: one.__doc__ for one in (*CAUSES, contradiction)}
 def _told(case: Case, trace: Trace) -> Answer:
     verdict = case.verdicts[trace.send.id]
     others = len(case.meant) - 1
-    again = _asked_again(case, trace)
-    if again is not None:
-        time, row = again
-        return Answer(
-            finding=Finding(verdict.cause.value),
-            sureness=verdict.sureness,
-            sentence=f"What was asked for {at(time, case.now)} made no email of its own, because its key had been used "
-            f"before: {uncapitalised(verdict.sentence)}",
-            next=f"Ask {owner_of(trace)} whether this was to be a new email: then its key has to differ.",
-            would_tell="" if verdict.sureness is Sureness.PROVED else verdict.next,
-            proof=[row, *proof_of(trace, verdict.proof)],
-            about=trace.send.id,
-            times=when(when=_time(trace), until=_until(trace)),
-        )
     more = f" ({others} other {'send is' if others == 1 else 'sends are'} with the evidence)" if others else ""
     return Answer(
         finding=Finding(verdict.cause.value),
@@ -209,21 +217,6 @@ def _told(case: Case, trace: Trace) -> Answer:
         about=trace.send.id,
         times=when(when=_time(trace), until=_until(trace)),
     )
-
-
-def _asked_again(case: Case, trace: Trace) -> tuple[datetime, Proof] | None:
-    """Where a send of long before is meant because it was asked for again in the time that is named: when, and the row
-    that says so."""
-    around = case.evidence.question.around
-    if around is None or trace.send.recorded_at >= around[0] - MARGIN:
-        return None
-    for request in case.evidence.waiting:
-        if request.send_id == trace.send.id:
-            return request.asked_at, beside(request)
-    for duplicate in reversed(trace.duplicates):
-        if around[0] - MARGIN <= duplicate.at <= around[1] + MARGIN:
-            return duplicate.at, Proof(trace.send.id, reference(duplicate))
-    return None
 
 
 def _time(trace: Trace) -> datetime:

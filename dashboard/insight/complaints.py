@@ -7,13 +7,13 @@ To add a cause, write one function (a :class:`Case` in, an answer or None out) a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.insight import complaint_late as late
 from dashboard.insight import complaint_never as never
 from dashboard.insight import complaint_twice as twice
 from dashboard.insight import complaint_unwanted as unwanted
-from dashboard.insight.case import Answer, Case, Complaint, Finding
+from dashboard.insight.case import Answer, Case, Complaint, Finding, between
 from dashboard.insight.judging import Cause, Sureness
 from dashboard.insight.wording import at
 
@@ -62,6 +62,7 @@ CAUSES: dict[Complaint, tuple[Callable[[Case], Answer | None], ...]] = {
         never.of_send(Cause.DELIVERED),
         never.of_send(Cause.REPLIED_TO),
         never.of_send(Cause.ACCEPTED_MORE_THAN_ONCE),
+        never.key_used_before,
         never.of_send(Cause.SCHEDULED),
         never.of_send(Cause.CONTRADICTION),
         never.never_triggered,
@@ -122,7 +123,21 @@ OPEN = (
 
 def investigate(case: Case) -> Answer:
     """The first cause that answers. It guesses nothing: what is not known is said, and what would tell."""
-    return next(filter(None, (cause(case) for cause in CAUSES[case.complaint])), None) or nothing_known(case)
+    answers = (cause(case) for cause in CAUSES[case.complaint])
+    return _of_its_time(case, next(filter(None, answers), None) or nothing_known(case))
+
+
+def _of_its_time(case: Case, answer: Answer) -> Answer:
+    """The answer; where nothing that goes by that name was under way in the time that is asked about, it says so."""
+    evidence = case.evidence
+    around = evidence.question.around
+    if around is None or answer.about is None or any(evidence.of_the_time(trace) for trace in case.meant):
+        return answer
+    return replace(
+        answer,
+        sentence=f"{answer.sentence}; no email that goes by what was given was under way {between(around, case.now)}",
+        next=f"Ask first whether the customer means this email, which is of another time. {answer.next}",
+    )
 
 
 def nothing_known(case: Case) -> Answer:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from dashboard.insight.wording import at, because, how_it_failed, listed, number, provider, reference, span
+from dashboard.insight.wording import (
+    at,
+    because,
+    how_it_failed,
+    in_a_batch,
+    listed,
+    number,
+    provider,
+    reference,
+    span,
+)
 from dashboard.ledger.trace import Attempt, Event, HistoricMove, Trace
 from dashboard.lifecycle import PROVES_ACCEPTANCE, AttemptStatus, EventType, Reason
 from dashboard.providers import PROVIDERS
@@ -148,8 +158,9 @@ def why_stopped(trace: Trace, reason: str | None, looked: datetime | None, now: 
 
 def doubted(attempt: Attempt, now: datetime) -> str:
     """The words for an attempt without an answer."""
-    name = provider(attempt.provider)
-    return f"attempt {attempt.n} {at(attempt.started_at, now)} got no answer from {name} ({how_it_failed(attempt)})"
+    name, shared = provider(attempt.provider), in_a_batch(attempt)
+    which = f"attempt {attempt.n} {at(attempt.started_at, now)}{f', {shared},' if shared else ''}"
+    return f"{which} got no answer from {name} ({how_it_failed(attempt)})"
 
 
 def sure_unless_doubted(trace: Trace) -> Sureness:

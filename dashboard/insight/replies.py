@@ -84,6 +84,9 @@ REPLIES: dict[Finding, str] = {
         "You are right: because of a technical fault on our side this email was not sent. " + _ON_IT,
     Finding.OTHER_CONTENT_REFUSED:
         "Only the first version of this email was sent to you[, on {first}]. " + _ON_IT,
+    Finding.KEY_USED_BEFORE:
+        "No new email was sent to you[ on {when}]: our systems took what should have set it off for a repeat of an "
+        "earlier email[, which left us on {first}]. " + _ON_IT,
     Finding.NEVER_TRIGGERED: "We find no trace of this email: it seems that it was never set off. " + _ON_IT,
     # never: what became of the send
     Finding.FAILED: "You are right: because of a technical fault this email could not be sent. " + _ON_IT,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from dashboard.identity import discreet
 from dashboard.insight.clocks import placed_at, skew_of
 from dashboard.insight.folding import Entry, Lane, Phase, folded, in_order
-from dashboard.insight.wording import because, how_it_failed, listed, provider, reference, span
+from dashboard.insight.wording import because, how_it_failed, in_a_batch, listed, provider, reference, span
 from dashboard.ledger.trace import Attempt, Duplicate, Event, HistoricMove, MailReply, Trace
 from dashboard.lifecycle import AttemptStatus, By, Decision, EventType, Reason, Verdict
 
@@ -127,7 +127,7 @@ def _attempt(trace: Trace, attempt: Attempt) -> Iterator[Entry]:
     which = f"Attempt {attempt.n}"
     yield Entry(
         at=attempt.started_at, lane=Lane.ATTEMPT, what=f"{which}: handing over to {name}",
-        who=trace.worker_name(attempt.worker), evidence=reference(attempt),
+        who=trace.worker_name(attempt.worker), detail=in_a_batch(attempt), evidence=reference(attempt),
     )  # fmt: skip
     if attempt.doubted_at is not None:
         yield Entry(

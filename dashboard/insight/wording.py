@@ -28,6 +28,7 @@ REASONS: dict[Reason, str] = {
     Reason.WORKER_LOST: "the worker stopped while its call was running",
     Reason.EARLIER_DOUBT: "an earlier attempt got no answer",
     Reason.UNCONFIRMED: "nobody could tell in time whether the provider took it",
+    Reason.WENT_IN_A_BATCH: "its unanswered call carried others too, so that the provider would not recognise a repeat",
     Reason.KEY_ENDED: "the provider no longer recognises a repeat",
     Reason.LATE: "it is later than its mailstream allows",
     Reason.WORKERS_STOP_ON_IT: "several workers stopped on it",
@@ -156,6 +157,13 @@ def how_it_failed(attempt: Attempt) -> str:
     """Why an attempt is not simply accepted: ``read timeout``, ``error 422``, …"""
     words = attempt.error_class or attempt.error_code
     return words.replace("_", " ") if words else "no answer" if attempt.status == AttemptStatus.AMBIGUOUS else ""
+
+
+def in_a_batch(attempt: Attempt) -> str:
+    """What to say of an attempt that shared its call with others; nothing where it went alone."""
+    if attempt.batch is None:
+        return ""
+    return f"in one call with {number((attempt.together or 1) - 1, 'other')}"
 
 
 def reference(row: Attempt | Duplicate | Event | Hold | HistoricMove | MailReply) -> str:

@@ -127,6 +127,16 @@ def read_person(connection: Connection, user_id: UUID) -> Person | None:
     return next(iter(_people(connection, "users.id = %(given)s", user_id)), None)
 
 
+def operates_everywhere(connection: Connection, user_id: UUID) -> bool:
+    """True for whoever is an operator, or more, in every workspace: they may do what concerns all."""
+    row = connection.execute(
+        "select not exists (select from sendonce.workspaces w where not exists (select from sendonce.roles r"
+        " where r.workspace_id = w.id and r.user_id = %s and r.role::text = any(%s)))",
+        (user_id, [role.value for role in Role if includes(role, Role.OPERATOR)]),
+    ).fetchone()
+    return row == (True,)
+
+
 def list_people(connection: Connection) -> list[Person]:
     """Everybody, by login."""
     return _people(connection, "%(given)s::text is null", None)

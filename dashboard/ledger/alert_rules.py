@@ -198,6 +198,22 @@ def save_looks(connection: Connection, looks: Sequence[tuple[DueRule, float, Ale
     run(connection, "save_alert_looks", **dict(zip(names, columns, strict=True)))
 
 
+def put_off(connection: Connection, rules: Sequence[DueRule]) -> None:
+    """Note of locked rules that somebody looked and saw nothing, so that it is the turn of others.
+
+    What is not known did not stay as it was: a rule on its way to fire or to clear begins anew.
+    """
+    connection.execute(
+        """
+        update sendonce.alert_rules r set looked_at = now(),
+          since = case when r.state in ('rising', 'clearing') then now() else r.since end
+        from unnest(%b::uuid[], %b::text[]) unseen (workspace_id, name)
+        where r.workspace_id = unseen.workspace_id and r.name = unseen.name
+        """,
+        ([rule.workspace_id for rule in rules], [rule.name for rule in rules]),
+    )
+
+
 def _save(connection: Connection, workspace_id: UUID, rule: Rule) -> None:
     connection.execute(
         """

@@ -97,13 +97,27 @@ def list_alerts(
     return rows.execute(statement("read_alerts"), bind, binary=True).fetchall()
 
 
-def make_notices(connection: Connection) -> int:
+def with_news(connection: Connection) -> list[UUID]:
+    """The workspaces that have alerts of which nobody was told, or was told that they are over."""
+    rows = connection.execute(
+        """
+        select workspace_id from sendonce.alerts where told_at is null and closed_at is null
+        union
+        select workspace_id from sendonce.alerts
+        where told_at is not null and closed_at is not null and cleared_told_at is null
+        order by workspace_id
+        """
+    )
+    return [row[0] for row in rows]
+
+
+def make_notices(connection: Connection, workspace_id: UUID) -> int:
     """Make the notices of alerts that are not told yet, unless silenced, and of told ones that are over. Their number.
 
     What was over before anybody was told is not told at all.
     """
-    made = run(connection, "make_alert_notices").rowcount
-    return made + run(connection, "make_cleared_notices").rowcount
+    made = run(connection, "make_alert_notices", workspace_id=workspace_id).rowcount
+    return made + run(connection, "make_cleared_notices", workspace_id=workspace_id).rowcount
 
 
 def take_notices(connection: Connection, *, limit: int) -> list[NoticeToSend]:

@@ -11,11 +11,11 @@ sets. A worker may always settle its own attempt, however late; it never starts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from dashboard.ledger import acceptance, events, moves, work
 from dashboard.ledger.accounts import TROUBLES_TO_PAUSE, Trouble, note_answers, note_troubles, try_again
@@ -52,15 +52,29 @@ class Started(NamedTuple):
     address: bytes
     """Encrypted, as ``body`` is; both empty where the caller of ``send_once`` keeps its own content."""
     body: bytes
+    batch: UUID | None = None
+    """The call that it shares with all others that have the same here. None: it goes alone."""
+
+
+Part = Callable[[Sequence[Started]], Iterable[Sequence[UUID]]]
+"""Says which of these may go out together: the ids of each call that several share. One that is in none goes alone."""
 
 
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def start(
-    connection: Connection, worker: UUID, claims: Sequence[Claim], windows: Windows, *, by: By = By.WORKER
+    connection: Connection,
+    worker: UUID,
+    claims: Sequence[Claim],
+    windows: Windows,
+    *,
+    by: By = By.WORKER,
+    part: Part | None = None,
 ) -> list[Started]:
     """Start an attempt for each claim that nothing forbids; move the others to where they belong.
+
+    ``part`` is asked about first attempts of mailstreams that send in batches; None: each send goes alone.
 
     The caller may submit what is returned only after the transaction is known to be committed.
     """
@@ -82,8 +96,10 @@ def start(
     ]
     who = Who(by, worker=worker)
     _turn_away(connection, who, [row for row in rows if row.obstacle])
+    sharing = [row.started() for row in rows if row.shares and not row.obstacle] if part else []
+    calls = part(sharing) if part and sharing else ()
     allowed = _within_rate(connection, who, _trying_again(connection, who, windows, rows))
-    return _insert(connection, worker, allowed, windows)
+    return _insert(connection, worker, allowed, _batches(calls, allowed), windows)
 
 
 class _Examined(NamedTuple):
@@ -101,6 +117,15 @@ class _Examined(NamedTuple):
     late_policy: str
     troubled: bool
     """The breaker of its account was open, and nobody has reached the provider since."""
+    shares: bool
+    """It may share its call with others."""
+
+    def started(self, batch: UUID | None = None) -> Started:
+        """What it is once its attempt is on record."""
+        return Started(
+            self.send_id, self.n, self.claim_number, self.account_id, self.endpoint, self.recorded_at,
+            self.address or b"", self.body or b"", batch,
+        )  # fmt: skip
 
 
 def _turn_away(connection: Connection, who: Who, rows: Sequence[_Examined]) -> None:
@@ -189,7 +214,20 @@ def _within_rate(connection: Connection, who: Who, rows: Sequence[_Examined]) ->
     return allowed
 
 
-def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], windows: Windows) -> list[Started]:
+def _batches(calls: Iterable[Sequence[UUID]], allowed: Sequence[_Examined]) -> dict[UUID, UUID]:
+    """The batch of each send that shares its call with others: a name that no other call ever has."""
+    ids = {row.send_id for row in allowed} if calls else set()
+    batches: dict[UUID, UUID] = {}
+    for call in calls:
+        members = [send_id for send_id in call if send_id in ids]
+        if len(members) > 1:
+            batches |= dict.fromkeys(members, uuid4())
+    return batches
+
+
+def _insert(
+    connection: Connection, worker: UUID, rows: Sequence[_Examined], batches: Mapping[UUID, UUID], windows: Windows
+) -> list[Started]:
     if not rows:
         return []
     started = {
@@ -199,17 +237,16 @@ def _insert(connection: Connection, worker: UUID, rows: Sequence[_Examined], win
             "start_attempts",
             send_id=[r.send_id for r in rows], claim_number=[r.claim_number for r in rows], n=[r.n for r in rows],
             account_id=[r.account_id for r in rows], endpoint=[r.endpoint for r in rows],
-            key=[r.idempotency_key for r in rows],
+            batch=[batches.get(r.send_id) for r in rows], key=[_key(r, batches.get(r.send_id)) for r in rows],
             worker=worker, submit_window=windows.submit, request_timeout=windows.request, margin=windows.margin,
         ).fetchall()
     }  # fmt: skip
-    return [
-        Started(
-            r.send_id, r.n, r.claim_number, r.account_id, r.endpoint, r.recorded_at, r.address or b"", r.body or b""
-        )
-        for r in rows
-        if r.send_id in started
-    ]
+    return [r.started(batches.get(r.send_id)) for r in rows if r.send_id in started]
+
+
+def _key(row: _Examined, batch: UUID | None) -> str | None:
+    """The idempotency key of its call, where the account honours keys: a batch has its own, which is no send's."""
+    return row.idempotency_key if batch is None or row.idempotency_key is None else str(batch)
 
 
 # ── finishing ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -244,6 +281,8 @@ class Finished(NamedTuple):
     reason: str | None = None
     phase: str | None = None
     duration_ms: int | None = None
+    batch: UUID | None = None
+    """The call that it shared with others."""
 
 
 def unconfirmed(started: Started) -> Finished:
@@ -438,12 +477,15 @@ def _clear_doubt(connection: Connection, send_id: UUID) -> None:
 
 def _note_account_trouble(connection: Connection, rest: Sequence[Finished], breaker: timedelta) -> set[UUID]:
     troubles: dict[UUID, Trouble] = {}
+    calls: dict[UUID, set[object]] = {}
     for f in rest:
         if f.kind == "account_trouble":
+            met = calls.setdefault(f.account_id, set())
+            met.add(f.batch or (f.send_id, f.n))  # one call is one trouble, however many went in it
             before = troubles.get(f.account_id)
             pauses = [pause for pause in (f.pause, before and before.pause) if pause]
             reason = f.reason or f.error_code or f.error_class or "the provider refused the account"
-            troubles[f.account_id] = Trouble(reason, max(pauses, default=None), (before.count if before else 0) + 1)
+            troubles[f.account_id] = Trouble(reason, max(pauses, default=None), len(met))
     return note_troubles(connection, troubles, breaker=breaker) if troubles else set()
 
 
@@ -457,7 +499,9 @@ class Doubt:
     since: datetime
     running_until: datetime
     keyed: bool
-    """All of them carried our idempotency key, so that the provider can recognise a repeat."""
+    """All of them carried the send's own idempotency key, so that the provider can recognise a repeat."""
+    in_a_batch: bool
+    """One of them shared its call with others, whose key is known for all of them together only."""
     endpoints: frozenset[bytes]
     """Where they went: only there the key is known."""
 
@@ -466,13 +510,14 @@ def read_doubts(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, Doubt
     """The sends among these that have an open or ambiguous attempt."""
     doubts: dict[UUID, Doubt] = {}
     for row in run(connection, "read_attempts", ids=ids).fetchall():
-        send_id, _, _, status, _, started_at, request_deadline, _, key, endpoint = row
+        send_id, _, _, status, _, started_at, request_deadline, _, key, endpoint, batch = row
         if status in (AttemptStatus.SUBMITTING, AttemptStatus.AMBIGUOUS):
-            before = doubts.get(send_id, Doubt(started_at, request_deadline, True, frozenset()))
+            before = doubts.get(send_id, Doubt(started_at, request_deadline, True, False, frozenset()))
             doubts[send_id] = Doubt(
                 min(before.since, started_at),
                 max(before.running_until, request_deadline),
-                before.keyed and key is not None,
+                before.keyed and key is not None and batch is None,
+                before.in_a_batch or batch is not None,
                 before.endpoints | {endpoint},
             )
     return doubts

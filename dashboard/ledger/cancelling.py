@@ -14,6 +14,7 @@ from dashboard.ledger import acceptance, audit, holds, moves
 from dashboard.ledger.database import Connection
 from dashboard.ledger.holds import Decided, Refused
 from dashboard.ledger.moves import Target, Who
+from dashboard.ledger.trace import workspace_of
 from dashboard.ledger.work import Work
 from dashboard.lifecycle import By, Decision, Reason, State
 
@@ -51,11 +52,11 @@ def cancel_send(
     """
     if not reason.strip():
         return Refused("Give a reason: it stands beside the cancellation for whoever looks at it later.")
+    if workspace_of(connection, send_id) != workspace_id:  # before its rows are locked: others may be at work on them
+        return Refused(NO_SUCH_SEND)
     row = acceptance.lock_sends(connection, [send_id]).open.get(send_id)
     if row is None:
         return _too_late(connection, workspace_id, send_id, user_id, token_id, reason)
-    if row.workspace_id != workspace_id:
-        return Refused(NO_SUCH_SEND)
     if row.state is State.HELD and user_id is not None:
         return _decide(connection, row, user_id, reason)
     running = row.open_attempt is not None
@@ -83,10 +84,8 @@ def _too_late(
     token_id: UUID | None,
     reason: str,
 ) -> Refused:
-    """The send is settled, or is none of the workspace's."""
-    found = connection.execute(
-        "select state::text from sendonce.sends where id = %s and workspace_id = %s", (send_id, workspace_id)
-    ).fetchone()
+    """The send is settled, or was taken away meanwhile."""
+    found = connection.execute("select state::text from sendonce.sends where id = %s", (send_id,)).fetchone()
     if found is None:
         return Refused(NO_SUCH_SEND)
     state = State(found[0])

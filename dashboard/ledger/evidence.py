@@ -124,6 +124,14 @@ class Evidence:
         address = self.lookups[one.send.id]
         return address is not None and address == self.lookups[other.send.id]
 
+    def of_the_time(self, trace: Trace) -> bool:
+        """Whether a send was under way in the time that is asked about, or asked for again then; True where no time is
+        asked about."""
+        around = self.question.around
+        if around is None or _alive(trace, around):
+            return True
+        return any(request.send_id == trace.send.id for request in self.waiting)
+
     @property
     def traces(self) -> list[Trace]:
         """All that was looked at."""

@@ -53,6 +53,8 @@ class OpenHold:
     """Its mailstream has each decision agreed to by a second person."""
     useful_until: datetime | None
     """Undecided by then, it is cancelled: its mailstream wants it no more. None: it waits as long as it takes."""
+    together: int
+    """How many sends its unanswered call carried in all; alone it is protected by no key then. 0: it was not shared."""
 
     @property
     def choices(self) -> tuple[Decision, ...]:
@@ -111,8 +113,8 @@ def open_holds(
 
 def read_holds(connection: Connection, workspace_id: UUID, hold_ids: Collection[int]) -> dict[int, OpenHold]:
     """Those of these holds that are still open in the workspace."""
-    bind = _bind(workspace_id, EVERY_HOLD, limit=len(hold_ids)) | {"hold_ids": sorted(hold_ids)}
-    rows = connection.execute(_THESE_HELD, bind, binary=True).fetchall()
+    bind = _bind(workspace_id, EVERY_HOLD, limit=len(hold_ids), hold_ids=hold_ids)
+    rows = connection.execute(statement("read_held"), bind, binary=True).fetchall()
     return {hold.hold_id: hold for hold in _holds(rows)}
 
 
@@ -125,15 +127,14 @@ def hold_of_send(connection: Connection, workspace_id: UUID, send_id: UUID) -> O
     return read_holds(connection, workspace_id, [row[0]]).get(row[0]) if row else None
 
 
-_THESE_HELD = statement("read_held").replace("true /* these */", "h.id = any (%(hold_ids)b::bigint[])")
-
-
 def _bind(
-    workspace_id: UUID, filters: HoldFilter, *, after: tuple[datetime, int] | None = None, limit: int
-) -> dict[str, object]:
+    workspace_id: UUID, filters: HoldFilter, *, after: tuple[datetime, int] | None = None, limit: int,
+    hold_ids: Collection[int] | None = None,
+) -> dict[str, object]:  # fmt: skip
     after_at, after_id = after or (None, None)
     return {
         "workspace_id": workspace_id, "after_at": after_at, "after_id": after_id, "limit": limit, **asdict(filters),
+        "hold_ids": None if hold_ids is None else sorted(hold_ids),
     }  # fmt: skip
 
 

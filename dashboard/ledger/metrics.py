@@ -196,6 +196,7 @@ class StreamRow:
     retry_for: timedelta
     paused_at: datetime | None
     paused_reason: str | None
+    batches: bool
     recorded: int
     later_deliveries: int
     attempts_accepted: int

@@ -11,7 +11,7 @@ from uuid import UUID
 from dashboard.ledger import audit
 from dashboard.ledger.database import Connection
 from dashboard.ledger.tables import Policy
-from dashboard.lifecycle import MailClass
+from dashboard.lifecycle import BULK, MailClass
 
 _DOMAIN = re.compile(r"(?=.{4,200}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}")
 """In lower-case IDNA form, since it is written into headers as it stands."""
@@ -38,6 +38,8 @@ class Rules:
     """How long after its end a send keeps its message and all that is personal. None: for ever."""
     second_person: bool = False
     """Each decision about a held send of it is agreed to by a second person."""
+    batches: bool = False
+    """Its sends may share a call with others, where the provider takes several messages with one."""
     reply_domain: str | None = None
     """Where mail answers its sends: those without a Reply-To of their own get an address of their own there, from when
     they are recorded."""
@@ -104,22 +106,28 @@ def save_stream(
         raise BadStream("the account of this mailstream is not in its workspace")
     chosen = rules or rules_for(mail_class, found[0])
     check_rules(chosen, key_window=found[0], settling_time=found[1])
+    if chosen.batches and mail_class not in BULK:
+        raise BadStream(
+            f"{mail_class} mail goes one by one, so that no call of it is in doubt because of another:"
+            f" only {', '.join(c for c in MailClass if c in BULK)} mailstreams may send in batches"
+        )
     connection.execute(
         """
         insert into sendonce.mailstreams (workspace_id, name, title, owner, mail_class, account_id, unknown_policy,
-          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for, second_person, reply_domain)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+          grace, too_late_after, late_policy, max_attempts, retry_for, retain_for, second_person, batches,
+          reply_domain)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         on conflict (workspace_id, name) do update set title = excluded.title, owner = excluded.owner,
           mail_class = excluded.mail_class, account_id = excluded.account_id, unknown_policy = excluded.unknown_policy,
           grace = excluded.grace, too_late_after = excluded.too_late_after, late_policy = excluded.late_policy,
           max_attempts = excluded.max_attempts, retry_for = excluded.retry_for, retain_for = excluded.retain_for,
-          second_person = excluded.second_person,
+          second_person = excluded.second_person, batches = excluded.batches,
           reply_domain = excluded.reply_domain
         """,
         (
             workspace_id, name, title, owner, str(mail_class), account_id, str(chosen.unknown_policy), chosen.grace,
             chosen.too_late_after, str(chosen.late_policy), chosen.max_attempts, chosen.retry_for,
-            chosen.retain_for, chosen.second_person, chosen.reply_domain,
+            chosen.retain_for, chosen.second_person, chosen.batches, chosen.reply_domain,
         ),
     )  # fmt: skip
     connection.execute(
@@ -163,7 +171,7 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
     rows = connection.execute(
         f"""
         select name, title, owner, mail_class, account_id, unknown_policy, grace, too_late_after, late_policy,
-          max_attempts, retry_for, retain_for, second_person, reply_domain
+          max_attempts, retry_for, retain_for, second_person, batches, reply_domain
         from sendonce.mailstreams where {where} order by name
         """,  # noqa: S608  # the condition is a literal of this file
         given,
@@ -173,8 +181,8 @@ def _streams(connection: Connection, where: LiteralString, *given: object) -> li
             name=name, title=title, owner=owner, mail_class=MailClass(mail_class), account_id=account_id,
             rules=Rules(
                 unknown_policy=Policy(r[0]), grace=r[1], too_late_after=r[2], late_policy=Policy(r[3]),
-                max_attempts=r[4], retry_for=r[5], retain_for=r[6], second_person=r[7],
-                reply_domain=r[8],
+                max_attempts=r[4], retry_for=r[5], retain_for=r[6], second_person=r[7], batches=r[8],
+                reply_domain=r[9],
             ),
         )
         for name, title, owner, mail_class, account_id, *r in rows
@@ -217,6 +225,12 @@ def pause_workspace(connection: Connection, *, workspace_id: UUID, reason: str, 
         reason=reason,
     )  # fmt: skip
     return str(row[0])
+
+
+def read_pause(connection: Connection, workspace_id: UUID) -> str | None:
+    """Why all sending of a workspace is paused; None where it is not."""
+    row = connection.execute("select paused_reason from sendonce.workspaces where id = %s", (workspace_id,)).fetchone()
+    return row[0] if row else None
 
 
 def resume_workspace(

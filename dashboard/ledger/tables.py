@@ -270,6 +270,7 @@ mailstreams = Table(
     Column("paused_reason", Text),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("second_person", Boolean, nullable=False, server_default=text("false")),  # for each of its held sends
+    Column("batches", Boolean, nullable=False, server_default=text("false")),  # its sends may share a call with others
     Column("reply_domain", Exact),  # where mail answers its sends; null: a send gets no reply address
     PrimaryKeyConstraint("workspace_id", "name"),
     CheckConstraint("late_policy <> 'release'", name="late_is_never_released"),
@@ -277,6 +278,10 @@ mailstreams = Table(
     CheckConstraint("grace > interval '0'", name="grace_positive"),
     CheckConstraint("retain_for > interval '0'", name="retention_positive"),
     CheckConstraint("(paused_at is null) = (paused_reason is null)", name="pause_has_reason"),
+    CheckConstraint(
+        "not batches or mail_class in ('lifecycle', 'scheduled', 'campaign')",
+        name="only_bulk_batches",
+    ),
 )
 
 users = Table(
@@ -553,8 +558,8 @@ attempts = Table(
     Column("mailstream", Exact, nullable=False),
     Column("account_id", Uuid, nullable=False),
     Column("endpoint", LargeBinary, nullable=False, server_default=EMPTY_BYTES),  # the account's, at that moment
-    Column("batch", Uuid),
-    Column("idempotency_key", Exact),
+    Column("batch", Uuid),  # the call that it shared with others; null: it went alone
+    Column("idempotency_key", Exact),  # the send's id, or the batch's
     Column("worker", Uuid, nullable=False),
     Column("claim_number", Integer, nullable=False),
     Column("claimed_at", Time, nullable=False),
@@ -579,6 +584,7 @@ attempts = Table(
         "provider_message_id",
         postgresql_where=text("provider_message_id is not null"),
     ),
+    Index("attempts_by_batch", "batch", postgresql_where=text("batch is not null")),
     Index("attempts_started", "started_at", postgresql_using="brin", postgresql_with=BLOCK_RANGES),
     # Few attempts are ever in doubt.
     Index("attempts_doubted", "doubted_at", postgresql_where=text("doubted_at is not null")),

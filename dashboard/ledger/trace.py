@@ -135,7 +135,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One provider call. ``duration_ms`` is of the call itself, on the worker's clock."""
+    """One provider call. ``duration_ms`` is of the call itself, on the worker's clock.
+
+    ``batch``: the call that it shared, with ``together`` sends in all; None: it went alone.
+    """
 
     n: int
     account: str
@@ -158,6 +161,8 @@ class Attempt:
     request_id: str | None
     provider_message_id: str | None
     settled_by: str | None
+    batch: UUID | None = None
+    together: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +416,8 @@ class Trace:
         """
         attempts = len(self._proved_attempts) or min(len(self.accepted_attempts), 1)
         if self.account is not None and self.account.key_window is not None:
-            attempts = min(attempts, 1)
+            # It recognises a repeat by its key, and what went in a batch had that of the batch.
+            attempts = min(attempts, len({attempt.idempotency_key for attempt in self.accepted_attempts}))
         return max(attempts, len(self.provider_message_ids))
 
     @property

@@ -70,8 +70,9 @@ CHECKS = (
     Check(
         3, "No blind retry", "verify_no_blind_retry",
         "Between two attempts the send became pending again; after one in doubt by a release: a person's, or one by key"
-        " inside the account's key window as it is set now. No open send has forgotten its doubt.",
-        "That the provider keeps its word about keys, and that a batch is repeated only as that batch.",
+        " inside the account's key window as it is set now, which what went in a batch never gets. No open send has"
+        " forgotten its doubt.",
+        "That the provider keeps its word about keys.",
     ),
     Check(
         4, "Terminal is terminal", "verify_terminal",
@@ -97,8 +98,9 @@ CHECKS = (
     ),
     Check(
         8, "Same key on every retry", "verify_same_key",
-        "A key is the id of the send; what repeats an attempt in doubt has its key, account and"
-        " endpoint, or a person's word.",
+        "A key is the id of the send, or of the batch that it went in; what repeats an attempt in doubt has its key,"
+        " account and endpoint, or a person's word. The members of a batch were begun together, by one worker, on one"
+        " account, at one endpoint and under one key, and no batch was begun twice.",
         "That the bytes were the same.",
     ),
     Check(

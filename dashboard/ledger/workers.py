@@ -9,6 +9,9 @@ from dashboard.ledger import audit
 from dashboard.ledger.database import Connection
 from dashboard.ledger.holds import Refused
 
+FOR_ALL = "A worker sends for all workspaces: whoever drains one is an operator in each of them."
+"""Why somebody may not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -23,7 +26,8 @@ def drain(
 ) -> Asked | Refused:
     """Ask a worker to finish what is in flight, give the rest back and end, with an audit row. Safe to repeat.
 
-    It works for all workspaces of the ledger. Whoever started it (a supervisor, an orchestrator) may start another.
+    It works for all workspaces of the ledger: pages and API let only those ask who are operators in each of them
+    (``access.operates_everywhere``). Whoever started it (a supervisor, an orchestrator) may start another.
     """
     if not reason.strip():
         return Refused("Give a reason: it stands in the audit log for whoever looks at it later.")

@@ -41,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One provider call for one send."""
+    """One send as it goes out, alone or with others in one call."""
 
     send_id: UUID
     attempt: int
@@ -344,12 +344,14 @@ class ReadsReplies(Protocol):
 
 
 def endpoint(provider: Provider, settings: Settings) -> str:
-    """Where the calls of an account go, and as whom: all its settings but those for events and checks. Holds secrets.
+    """Where the calls of an account go, and as whom: its settings, but for those that do not say that. Holds secrets.
 
     Only there does the provider know the idempotency keys of earlier calls (DESIGN §5.3).
     """
     said = {
-        s.name: settings.get(s.name) or s.default or "" for s in provider.settings if not (s.for_events or s.for_checks)
+        s.name: settings.get(s.name) or s.default or ""
+        for s in provider.settings
+        if not (s.for_events or s.for_checks) and (settings.get(s.name) or not s.for_batches)
     }
     return json.dumps([provider.name, said], sort_keys=True)
 
@@ -378,12 +380,23 @@ class Channel(Protocol):
 class SendsBatches(Protocol):
     """A channel that can hand over several messages with one call."""
 
-    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
-        """Hand over these, at most the account's ``batch_size``, with one call. Returns one outcome each, in order.
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Part these into calls: who is alone in a list goes by :meth:`Channel.submit`, the others together.
 
-        A call whose end nobody knows leaves every member in doubt. ``batch`` names the call: it is its idempotency key
-        where the provider honours keys, so that a repeat has the same members in the same order. Never raises, and
-        never repeats, like :meth:`Channel.submit`.
+        Together are only messages that one call carries without changing a byte of any. Some providers take one sender
+        or one text for all, and none is asked to tell two messages to one address apart. A message that is tried again
+        goes alone, so that whoever spoils a call spoils it for the others once only. Needs no network; the same for the
+        same members.
+        """
+        ...
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """Hand over these, one list of :meth:`batches`, with one call. Returns one outcome each, in order.
+
+        A call whose end nobody knows leaves every member in doubt. One that was refused for one of them, nobody says
+        which, leaves each refused for now: it goes alone the next time. ``batch`` names the call: where the provider
+        honours keys it is its idempotency key, so that a repeat has the same members in the same order. Never raises,
+        and never repeats, like :meth:`Channel.submit`.
         """
         ...
 
@@ -413,6 +426,8 @@ class Setting:
     """Only read to verify what the provider reports: a call is the same, whatever it says."""
     for_checks: bool = False
     """Only read to check the account: likewise."""
+    for_batches: bool = False
+    """Says whether messages share calls. Set, it is a part of the endpoint: a worker opens a channel for each."""
 
 
 SENDING_DOMAINS, DKIM_SELECTORS = "sending_domains", "dkim_selectors"

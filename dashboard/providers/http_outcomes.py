@@ -1,17 +1,26 @@
-"""One HTTP call for one send, and how its answer is judged where a provider's own table says nothing else.
+"""One HTTP call for one send or several, and how its answer is judged where a provider's own table says nothing else.
 
 The default is doubt: a status without a row here is ambiguous, because the provider may have taken the message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from dashboard.providers.base import Ambiguous, CannotLookUp, NeverWritten, Outcome, Outgoing, Rejected, Scope
+from dashboard.providers.base import (
+    Ambiguous,
+    CannotLookUp,
+    Deadline,
+    NeverWritten,
+    Outcome,
+    Outgoing,
+    Rejected,
+    Scope,
+)
 from dashboard.providers.reading import json_object
 from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.wording import for_people, why_unsendable
@@ -78,15 +87,75 @@ def call_once(
     return outcome_of(post(body), judge)
 
 
+Entry = TypeVar("Entry")
+
+
+def call_for_all(
+    members: Sequence[Outgoing],
+    *,
+    entry: Callable[[Outgoing], Entry],
+    write: Callable[[Sequence[Outgoing], Sequence[Entry]], bytes],
+    post: Callable[[bytes, Deadline], Answer | NoAnswer | NeverWritten],
+    judge: Callable[[Answer, Sequence[Outgoing]], list[Outcome]],
+) -> list[Outcome]:
+    """Write several sends into one body, post it once, and judge what came back. One outcome each, in their order.
+
+    ``entry`` writes what is one member's own; one for whom it raises ValueError, as ``write`` of :func:`call_once`
+    does, stays out of the call. ``write`` puts these into one body, and raises it for what they have in common.
+    ``judge``: what an answer means to each of those that are in the call. The earliest of their deadlines counts.
+    """
+    outcomes: dict[int, Outcome] = {}
+    entries: dict[int, Entry] = {}
+    for place, member in enumerate(members):
+        try:
+            if reason := why_unsendable(member):
+                raise ValueError(reason)
+            entries[place] = entry(member)
+        except ValueError as error:
+            outcomes[place] = NeverWritten(str(error), permanent=True)
+    if entries:
+        sent = [members[place] for place in entries]
+        result = _post_all(sent, list(entries.values()), write=write, post=post)
+        told = judge(result, sent) if isinstance(result, Answer) else [without_answer(result)] * len(sent)
+        outcomes |= dict(zip(entries, told, strict=True))
+    return [outcomes[place] for place in range(len(members))]
+
+
+def _post_all(
+    sent: Sequence[Outgoing],
+    entries: Sequence[Entry],
+    *,
+    write: Callable[[Sequence[Outgoing], Sequence[Entry]], bytes],
+    post: Callable[[bytes, Deadline], Answer | NoAnswer | NeverWritten],
+) -> Answer | NoAnswer | NeverWritten:
+    try:
+        body = write(sent, entries)
+    except ValueError as error:  # of what they have in common
+        return NeverWritten(str(error), permanent=True)
+    return post(body, min((member.deadline for member in sent), key=lambda deadline: deadline.at))
+
+
+def told_to_each(outcome: Outcome, members: Sequence[Outgoing]) -> list[Outcome]:
+    """The outcome of one call to each of its members.
+
+    That one of several cannot be taken is no judgement on the others, nor does anybody say which it is: they are
+    refused for now, and each goes alone the next time.
+    """
+    if len(members) > 1 and isinstance(outcome, Rejected) and outcome.scope is Scope.MESSAGE and not outcome.retryable:
+        outcome = replace(
+            outcome, retryable=True, reason=f"refused for one of {len(members)} messages: {outcome.reason}"
+        )
+    return [outcome] * len(members)
+
+
 def outcome_of(result: Answer | NoAnswer | NeverWritten, judge: Callable[[Answer], Outcome]) -> Outcome:
     """The outcome of one call; ``judge``: what its provider's answers mean."""
-    match result:
-        case NeverWritten():
-            return result
-        case NoAnswer():
-            return judge_failure(result)
-        case Answer():
-            return judge(result)
+    return judge(result) if isinstance(result, Answer) else without_answer(result)
+
+
+def without_answer(result: NoAnswer | NeverWritten) -> Outcome:
+    """The outcome of a call that has no answer to judge."""
+    return judge_failure(result) if isinstance(result, NoAnswer) else result
 
 
 def judge_result(title: str, result: SendResult, judge: Callable[[Answer], Outcome]) -> Outcome:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -100,7 +100,7 @@ def says_yes(value: str) -> bool:
 # ── what goes out ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def json_bytes(fields: Mapping[str, Any]) -> bytes:
+def json_bytes(fields: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bytes:
     """A body for the wire, the same bytes for the same fields."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -1,20 +1,29 @@
-"""Mailgun: one message a call, no idempotency key; events one a request, under a signature that leaves them out.
+"""Mailgun: one message a call, or up to 1,000 of one text; no idempotency key; events one a request, under a signature
+that leaves them out.
 
 Facts from documentation.mailgun.com (pages named beside them). What Mailgun signs is a timestamp and a random token,
 never the event itself: whoever reads one request could put another event under its signature. So each token is to be
 believed with one body only, and the address of the webhook is to be kept like a secret.
+
+In a call for several, recipient variables put what is each one's own in the place of ``%recipient.‹name›%`` ("Batch
+sending"). How such a value is written into a subject or a body (its character set, its encoding, whether it is looked
+through for variables again) no document says, so that only messages with the same subject and text share a call, and
+variables carry plain ASCII: our ids, and headers such as List-Unsubscribe. Mailgun then gives all one Message-Id, in
+place of ours: see ``together.member_id``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
@@ -22,6 +31,9 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
+    Deadline,
+    Message,
+    NeverWritten,
     NotAuthentic,
     Outcome,
     Outgoing,
@@ -40,12 +52,14 @@ from dashboard.providers.base import (
 )
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
+    call_for_all,
     call_once,
     judge_by_table,
     judge_result,
     listed,
     outcome_of,
     readable,
+    told_to_each,
     unreadable,
 )
 from dashboard.providers.inbound import decoded_text, form_fields, header_pairs, read_mail
@@ -60,8 +74,9 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.signatures import matches, secrets_of
+from dashboard.providers.together import member_id, parted
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy
 
@@ -90,7 +105,15 @@ LONGEST_DELAY_SECONDS = 9 * 3600
 """How old a signed timestamp may be. Requests are repeated for 8 hours ("Webhook retries"), and no document says
 whether a repeat is signed anew; others have seen that it is not."""
 
+BATCH = "batch"
+"""Marks a message that shares its call, and so its id, with others."""
+MOST_TOGETHER = 1_000  # "Batch sending"
+VARIABLE = "%recipient"
+"""How a reference to a recipient begins, which Mailgun replaces wherever it stands in a call for several."""
+
 _LONGEST_ID = 250
+_PLAIN = re.compile(r"[ -~]{1,900}")
+"""What a header may be to come by a variable: on one line whatever its name, and in no need of an encoding."""
 _DOMAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})")
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,21 +129,31 @@ class MailgunChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/<domain>/messages``, once ("Send an email")."""
-        headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
         return call_once(
-            outgoing,
-            write=request_body,
-            post=lambda body: self.client.post(
-                f"{self.domain}/messages", headers=headers, body=body, submit_by=outgoing.deadline
-            ),
-            judge=judge,
+            outgoing, write=request_body, post=lambda body: self._post(body, outgoing.deadline), judge=judge
+        )
+
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Messages of one sender, subject and text go together."""
+        return parted(members, size=MOST_TOGETHER, alike=in_common)
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """The same POST, once, with recipient variables ("Batch sending")."""
+        return call_for_all(
+            members,
+            entry=own_variables,
+            write=lambda sent, each: batch_body(batch, sent, each),
+            post=self._post,
+            judge=judge_batch,
         )
 
     def try_out(self) -> Outcome:
         """The same POST, without a message."""
+        return outcome_of(self._post(b"", NO_DEADLINE), judge)
+
+    def _post(self, body: bytes, submit_by: Deadline) -> Answer | NoAnswer | NeverWritten:
         headers = {"Authorization": self.authorization, "Content-Type": "application/x-www-form-urlencoded"}
-        result = self.client.post(f"{self.domain}/messages", headers=headers, body=b"", submit_by=NO_DEADLINE)
-        return outcome_of(result, judge)
+        return self.client.post(f"{self.domain}/messages", headers=headers, body=body, submit_by=submit_by)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /v3/<domain>/events``, by recipient and time ("Events"); our id is no filter, but it is shown."""
@@ -155,6 +188,60 @@ def request_body(outgoing: Outgoing) -> bytes:
     return urlencode([(name, value) for name, value in fields.items() if value is not None]).encode()
 
 
+def in_common(outgoing: Outgoing) -> Hashable:
+    """What messages of one call share; None for one that a call for several could change.
+
+    Variables are kept by address: only one that is spelled as every server spells it is sure to find its own.
+    """
+    message, address = outgoing.message, outgoing.address
+    shared = message.sender, message.reply_to, message.subject, message.text, message.html
+    said = [*shared, address, outgoing.recipient_name, *message.headers.values()]
+    if any(VARIABLE in (each or "").lower() for each in said) or not address.isascii() or address != address.lower():
+        return None
+    return shared, tuple((name, None if _by_variable(value) else value) for name, value in _headers(message))
+
+
+def own_variables(outgoing: Outgoing) -> dict[str, str]:
+    """What is one member's own in a call for several. Raises ValueError for a domain that cannot be one."""
+    message_id(outgoing)  # ours does not travel, but a sender that can have none is no sender
+    own = {
+        f"header{place}": value for place, (_, value) in enumerate(_headers(outgoing.message)) if _by_variable(value)
+    }
+    return own | {"send_id": str(outgoing.send_id), "attempt": str(outgoing.attempt)}
+
+
+def batch_body(batch: UUID, members: Sequence[Outgoing], each: Sequence[Mapping[str, str]]) -> bytes:
+    """The form of several sends that have the rest in common. ``each``: their variables."""
+    message = members[0].message
+    headers = [
+        (name, f"{VARIABLE}.header{place}%" if _by_variable(value) else value)
+        for place, (name, value) in enumerate(_headers(message))
+    ]
+    fields = [
+        ("from", tidy(message.sender)),
+        *(("to", mailbox_text(one.recipient_name or "", one.address)) for one in members),
+        ("subject", message.subject),
+        ("text", message.text),
+        ("html", message.html),
+        ("v:send_id", f"{VARIABLE}.send_id%"),
+        ("v:attempt", f"{VARIABLE}.attempt%"),
+        (f"v:{BATCH}", str(batch)),
+        *((f"h:{name}", value) for name, value in headers),
+        ("h:Reply-To", message.reply_to and tidy(message.reply_to)),
+        ("h:X-Send-Id", f"{VARIABLE}.send_id%"),
+        ("recipient-variables", json.dumps({one.address: own for one, own in zip(members, each, strict=True)})),
+    ]
+    return urlencode([(name, value) for name, value in fields if value is not None]).encode()
+
+
+def _headers(message: Message) -> list[tuple[str, str]]:
+    return sorted(message.headers.items())
+
+
+def _by_variable(value: str) -> bool:
+    return _PLAIN.fullmatch(value) is not None
+
+
 def judge(answer: Answer) -> Outcome:
     """What an answer means: 200 with an id is the only yes ("Send an email"). There are no error codes."""
     body = readable(answer)
@@ -167,6 +254,15 @@ def judge(answer: Answer) -> Outcome:
         return unreadable(answer, "without a message id")
     words = text(mapping(body).get("message")) or ""
     return judge_by_table(answer, {}, body_read=body is not None, error_code=str(answer.status), words=words)
+
+
+def judge_batch(answer: Answer, members: Sequence[Outgoing]) -> list[Outcome]:
+    """What an answer to several messages means to each: all are taken, or none is ("Send an email": no results)."""
+    outcome = judge(answer)
+    if isinstance(outcome, Accepted):
+        told = outcome.provider_message_id
+        return [Accepted(member_id(told, one.send_id), request_id=told) for one in members]
+    return told_to_each(outcome, members)
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,7 +309,7 @@ def _event(word: str, event: Mapping[str, Any], signature: Mapping[str, Any], ra
         event_type=event_type,
         event_id=text(event.get("id")) or text(signature.get("token")) or "",
         event_day=day.date().isoformat() if day else "",  # "Events": unique within a day
-        provider_message_id=(text(headers.get("message-id")) or "").strip("<>") or None,
+        provider_message_id=_message_id(text(headers.get("message-id")), variables),
         send_id=text(variables.get("send_id")),
         attempt=whole_number(variables.get("attempt")),
         recipient=bare_address(event.get("recipient")) or _only_address(headers.get("to")),
@@ -224,6 +320,12 @@ def _event(word: str, event: Mapping[str, Any], signature: Mapping[str, Any], ra
         url=text(event.get("url")),
         raw=raw,
     )
+
+
+def _message_id(told: str | None, variables: Mapping[str, Any]) -> str | None:
+    """The id of one message: that of its call, unless it shared that with others."""
+    call_id = (told or "").strip("<>") or None
+    return member_id(call_id, text(variables.get("send_id"))) if variables.get(BATCH) else call_id
 
 
 def _meaning(word: str, event: Mapping[str, Any]) -> tuple[EventType, BounceClass | None, str | None]:
@@ -342,7 +444,9 @@ class Mailgun:
 
         They are listed late and out of order ("Events"), so that *not found* is never proof.
         """
-        return Capabilities(metadata=True, webhooks=True, look_up=True, message_id="ours", replies=True)
+        return Capabilities(
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours", replies=True
+        )
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

@@ -1,4 +1,4 @@
-"""Postmark: one message a call, no idempotency key; events one a request, which nobody signs.
+"""Postmark: one message a call or up to 500, no idempotency key; events one a request, which nobody signs.
 
 Facts from postmarkapp.com (pages named beside them). Its webhooks are as authentic as the password in their address,
 and as the networks they come from, where the account names those. Any 4xx but 408 and 429 drops an event for good.
@@ -6,10 +6,11 @@ and as the networks they come from, where the account names those. Any 4xx but 4
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
@@ -18,6 +19,8 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
+    Deadline,
+    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -33,12 +36,14 @@ from dashboard.providers.base import (
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
+    call_for_all,
     call_once,
     judge_by_table,
     judge_result,
     listed,
     outcome_of,
     readable,
+    told_to_each,
     unreadable,
 )
 from dashboard.providers.inbound import header_pairs, read_mail
@@ -52,12 +57,16 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.together import parted
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy
 
 BASE_URL = "https://api.postmarkapp.com"
+MOST_TOGETHER = 500  # "Batch emails"
+ROOM = 50_000_000
+"""Bytes of a call's body ("Size limits"). A call that turns out too large is refused whole, and each goes alone."""
 
 # ── Postmark's words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,18 +133,34 @@ class PostmarkChannel:
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /email``, once ("Email API")."""
-        headers = {**self._headers(), "Content-Type": "application/json"}
         return call_once(
             outgoing,
-            write=lambda outgoing: request_body(outgoing, stream=self.stream),
-            post=lambda body: self.client.post("/email", headers=headers, body=body, submit_by=outgoing.deadline),
+            write=lambda outgoing: json_bytes(fields_of(outgoing, stream=self.stream)),
+            post=lambda body: self._post("/email", body, outgoing.deadline),
             judge=judge,
         )
 
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Any messages go together, as long as there is room for them."""
+        return parted(members, size=MOST_TOGETHER, weight=_weight, room=ROOM)
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """``POST /email/batch``, once ("Batch emails")."""
+        return call_for_all(
+            members,
+            entry=lambda outgoing: fields_of(outgoing, stream=self.stream),
+            write=lambda _, entries: json_bytes(entries),
+            post=lambda body, by: self._post("/email/batch", body, by),
+            judge=judge_batch,
+        )
+
     def try_out(self) -> Outcome:
-        """The same POST, without a message."""
+        """The POST of one message, without a message."""
+        return outcome_of(self._post("/email", b"{}", NO_DEADLINE), judge)
+
+    def _post(self, path: str, body: bytes, submit_by: Deadline) -> Answer | NoAnswer | NeverWritten:
         headers = {**self._headers(), "Content-Type": "application/json"}
-        return outcome_of(self.client.post("/email", headers=headers, body=b"{}", submit_by=NO_DEADLINE), judge)
+        return self.client.post(path, headers=headers, body=body, submit_by=submit_by)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``GET /messages/outbound``, by our id in the metadata ("Messages API", "Custom metadata FAQ")."""
@@ -152,8 +177,8 @@ class PostmarkChannel:
         self.client.close()
 
 
-def request_body(outgoing: Outgoing, *, stream: str) -> bytes:
-    """The JSON of one send. Raises ValueError for a domain that cannot be one."""
+def fields_of(outgoing: Outgoing, *, stream: str) -> dict[str, Any]:
+    """The body of one send. Raises ValueError for a domain that cannot be one."""
     message, send_id = outgoing.message, str(outgoing.send_id)
     # Without X-PM-KeepID, Postmark writes a Message-ID of its own ("Custom headers").
     headers = dict(sorted(message.headers.items())) | {
@@ -172,7 +197,12 @@ def request_body(outgoing: Outgoing, *, stream: str) -> bytes:
         "Metadata": {"send_id": send_id, "attempt": str(outgoing.attempt)},  # names up to 20 characters, values 80
         "Headers": [{"Name": name, "Value": value} for name, value in headers.items()],
     }
-    return json_bytes(given(fields))
+    return given(fields)
+
+
+def _weight(outgoing: Outgoing) -> int:
+    """About how many bytes a message takes of a body, rather too many: JSON writes some characters as two."""
+    return 2 * sum(len((part or "").encode()) for part in (outgoing.message.text, outgoing.message.html)) + 4_000
 
 
 def judge(answer: Answer) -> Outcome:
@@ -188,8 +218,18 @@ def judge(answer: Answer) -> Outcome:
     return _judge_error(answer, body)
 
 
-def judge_batch(answer: Answer, results: list[Any]) -> list[Outcome]:
-    """What a 200 to ``POST /email/batch`` means: one result a message, in order ("Batch emails")."""
+def judge_batch(answer: Answer, members: Sequence[Outgoing]) -> list[Outcome]:
+    """What an answer to several messages means to each."""
+    if answer.status != 200:
+        return told_to_each(judge(answer), members)
+    return results_of(answer, len(members))
+
+
+def results_of(answer: Answer, number: int) -> list[Outcome]:
+    """What a 200 says of each of so many messages: one result a message, in order ("Batch emails")."""
+    results = said(answer)
+    if not isinstance(results, list) or len(results) != number:
+        return [unreadable(answer, "without a result for every message")] * number
     return [_judge_result(answer, mapping(result)) for result in results]
 
 
@@ -339,8 +379,9 @@ class Postmark:
         How soon a message can be found is documented nowhere, so that *not found* is never proof.
         """
         return Capabilities(
-            metadata=True, webhooks=True, look_up=True, message_id="ours", message_id_domain="mtasv.net", replies=True
-        )
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours",
+            message_id_domain="mtasv.net", replies=True,
+        )  # fmt: skip
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -365,6 +406,6 @@ class Postmark:
         """Judge one result without a network; a list for the answer to a batch."""
         match result:
             case Answer(status=200) if isinstance(results := said(result), list):
-                return judge_batch(result, results)
+                return results_of(result, len(results))
             case _:
                 return judge_result(self.title, result, judge)

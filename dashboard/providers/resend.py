@@ -1,24 +1,29 @@
-"""Resend: one message a call, settled by its idempotency key; events over Svix.
+"""Resend: one message a call or up to a hundred, settled by its idempotency key; events over Svix.
 
 Facts from resend.com/docs (pages named beside them). A repeat with the same key and the same bytes within 24 hours
 gives the first answer again and sends nothing, which makes Resend's ambiguous boundary the best one there is.
 There is no look-up: a message is found by Resend's own id only, never by ours, so asking proves nothing.
+
+A call for several is made in the permissive mode: in the strict one, which is Resend's default, one bad message has all
+of them refused. What it refuses so comes without a code, so that each goes alone the next time, and is judged by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
     Accepted,
-    Ambiguous,
     BounceClass,
     Capabilities,
     Channel,
+    Deadline,
+    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -30,23 +35,20 @@ from dashboard.providers.base import (
     WebhookRequest,
     domain_settings,
 )
+from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
+    call_for_all,
+    call_once,
     http_date,
     judge_by_table,
     judge_result,
+    outcome_of,
     readable,
+    told_to_each,
     unreadable,
 )
-from dashboard.providers.json_api import (
-    code_of,
-    given,
-    is_id,
-    marks,
-    message_headers,
-    open_json_channel,
-    says_yes,
-)
+from dashboard.providers.json_api import code_of, given, is_id, json_bytes, marks, message_headers, says_yes
 from dashboard.providers.reading import (
     instant,
     json_object,
@@ -56,12 +58,16 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.standard_webhooks import verified_id
-from dashboard.providers.wording import mailbox_text, tidy
+from dashboard.providers.together import parted
+from dashboard.providers.wire import credential, refusing
+from dashboard.providers.wording import for_people, mailbox_text, tidy
 
 BASE_URL = "https://api.resend.com"
 KEY_WINDOW = timedelta(hours=24)  # "Idempotency keys"
+SINGLE, BATCH = "/emails", "/emails/batch"
+MOST_TOGETHER = 100  # "Send batch emails"
 
 # ── Resend's words ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -95,6 +101,56 @@ ANSWERS: Mapping[tuple[int, str], Ruling] = {  # by status and the ``name`` in t
 MONTHLY_QUOTA_WAIT = 3600.0
 """Seconds between two tries while the quota of a month is used up: when that month ends is not documented."""
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ResendChannel:
+    """One account's connections."""
+
+    client: HttpClient
+    api_key: str
+    honours_keys: bool
+
+    def submit(self, outgoing: Outgoing) -> Outcome:
+        """``POST /emails``, once ("Send email")."""
+        return call_once(
+            outgoing,
+            write=lambda outgoing: json_bytes(fields_of(outgoing, honours_keys=self.honours_keys)),
+            post=lambda body: self._post(SINGLE, body, outgoing.deadline, key=outgoing.send_id),
+            judge=judge_and_wait,
+        )
+
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Any messages go together."""
+        return parted(members, size=MOST_TOGETHER)
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """``POST /emails/batch``, once ("Send batch emails")."""
+        return call_for_all(
+            members,
+            entry=lambda outgoing: fields_of(outgoing, honours_keys=self.honours_keys),
+            write=lambda _, entries: json_bytes(entries),
+            post=lambda body, by: self._post(BATCH, body, by, key=batch),
+            judge=judge_batch,
+        )
+
+    def try_out(self) -> Outcome:
+        """The POST of one message, without a message; and without a key, which belongs to one send."""
+        return outcome_of(self._post(SINGLE, b"{}", NO_DEADLINE), judge_and_wait)
+
+    def _post(
+        self, path: str, body: bytes, submit_by: Deadline, *, key: UUID | None = None
+    ) -> Answer | NoAnswer | NeverWritten:
+        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
+        if key is not None and self.honours_keys:
+            headers["Idempotency-Key"] = str(key)
+        if path == BATCH:
+            headers["x-batch-validation"] = "permissive"
+        return self.client.post(path, headers=headers, body=body, submit_by=submit_by)
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        self.client.close()
 
 
 def fields_of(outgoing: Outgoing, *, honours_keys: bool) -> dict[str, Any]:
@@ -158,12 +214,35 @@ def until_its_quota_ends(outcome: Outcome, answer: Answer, now: datetime | None 
             return outcome
 
 
-def judge_batch(answer: Answer) -> list[Outcome]:
-    """What a 200 to ``POST /emails/batch`` means: one id a message, in order ("Send batch emails")."""
+def judge_batch(answer: Answer, members: Sequence[Outgoing]) -> list[Outcome]:
+    """What an answer to several messages means to each."""
+    if answer.status != 200:
+        return told_to_each(judge_and_wait(answer), members)
+    return results_of(answer, len(members))
+
+
+def results_of(answer: Answer, number: int) -> list[Outcome]:
+    """What a 200 says of each of so many messages ("Send batch emails").
+
+    ``errors`` names the refused ones by their place, ``data`` holds an id for each of the others, in order. Where that
+    does not add up, nobody knows which were taken.
+    """
     body = mapping(readable(answer))
-    ids = [text(mapping(entry).get("id")) for entry in body["data"]]
-    in_doubt = Ambiguous(error_class="unreadable_answer", reason="a batch whose answer does not name every message")
-    return [Accepted(message_id) if message_id and not body.get("errors") else in_doubt for message_id in ids]
+    data, errors = _objects(body.get("data")), _objects(body.get("errors"))
+    refused = {whole_number(error.get("index")): text(error.get("message")) or "" for error in errors}
+    ids = [message_id for entry in data if is_id(message_id := text(entry.get("id")))]
+    if len(refused) != len(errors) or not refused.keys() <= set(range(number)) or len(ids) != number - len(refused):
+        return [unreadable(answer, "without an id or a refusal for every message")] * number
+    request_id, left = code_of(answer.headers.get("x-request-id")), iter(ids)
+    return [
+        Rejected(retryable=True, reason=for_people(refused[place])) if place in refused
+        else Accepted(next(left), request_id)
+        for place in range(number)
+    ]  # fmt: skip
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [mapping(entry) for entry in value] if isinstance(value, list) else []
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,21 +327,16 @@ class Resend:
     def capabilities(self, settings: Settings) -> Capabilities:
         """Keys count for 24 hours unless the account says that they do not."""
         window = KEY_WINDOW if _honours_keys(settings) else None
-        return Capabilities(key_window=window, metadata=True, webhooks=True)
+        return Capabilities(key_window=window, metadata=True, webhooks=True, batch_size=MOST_TOGETHER)
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
-        """Connections for one account."""
-        authorization = {"Authorization": f"Bearer {settings.get('api_key', '').strip()}"}
-        honours_keys = _honours_keys(settings)
-
-        def headers(outgoing: Outgoing | None) -> dict[str, str]:
-            return authorization | ({"Idempotency-Key": str(outgoing.send_id)} if outgoing and honours_keys else {})
-
-        return open_json_channel(
-            settings, keys=("api_key",), base_url=BASE_URL, request_timeout=request_timeout, path="/emails",
-            headers=headers, fields=lambda outgoing: fields_of(outgoing, honours_keys=honours_keys),
-            judge=judge_and_wait,
-        )  # fmt: skip
+        """Connections for one account; with settings that cannot work, a channel that says so to every message."""
+        try:
+            api_key = credential(settings, "api_key")
+            client = HttpClient(settings.get("base_url") or BASE_URL, request_timeout=request_timeout)
+        except ValueError as error:
+            return refusing(str(error))
+        return ResendChannel(client, api_key, _honours_keys(settings))
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the Svix signature over the raw bytes ("Verify webhooks"), then read the one event."""
@@ -272,8 +346,8 @@ class Resend:
     def classify(self, result: SendResult) -> Outcome | list[Outcome]:
         """Judge one result without a network; a list for the answer to a batch."""
         match result:
-            case Answer(status=200) if isinstance(mapping(readable(result)).get("data"), list):
-                return judge_batch(result)
+            case Answer(status=200) if isinstance(data := mapping(readable(result)).get("data"), list):
+                return results_of(result, len(data) + len(_objects(mapping(readable(result)).get("errors"))))
             case _:
                 return judge_result(self.title, result, judge)
 

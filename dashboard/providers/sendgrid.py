@@ -1,4 +1,9 @@
-"""SendGrid: one message a call, no idempotency key; events in batches, signed with ECDSA.
+"""SendGrid: one message a call, or up to 1,000 of one text; no idempotency key; events in batches, signed with ECDSA.
+
+What a personalization may say for itself is the recipient, the subject, the headers and the custom arguments, but not
+the text ("Personalizations"). A text of one's own would have to come by substitution tags, of which one document says
+that they hold 10,000 bytes and another 50,000, and none whether a value is looked through for tags again. So only
+messages with the same text share a call. All of them have one id: see ``together.member_id``.
 
 Facts from twilio.com/docs/sendgrid (pages named beside them). Its own library is not used: what a failed
 call proves depends on whether a byte of it was written, which a library does not tell.
@@ -7,11 +12,12 @@ call proves depends on whether a byte of it was written, which a library does no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -22,6 +28,9 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
+    Deadline,
+    Message,
+    NeverWritten,
     NotAuthentic,
     Outcome,
     Outgoing,
@@ -39,6 +48,7 @@ from dashboard.providers.batches import read_each
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
+    call_for_all,
     call_once,
     judge_by_table,
     judge_result,
@@ -46,6 +56,7 @@ from dashboard.providers.http_outcomes import (
     object_of,
     outcome_of,
     readable,
+    told_to_each,
     unreadable,
 )
 from dashboard.providers.inbound import decoded_text, form_fields, header_lines, read_mail, read_mime
@@ -62,8 +73,9 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.signatures import decoded, public_keys, signed_by_one
+from dashboard.providers.together import member_id, parted
 from dashboard.providers.unsigned import REPLY_PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain, message_id
@@ -92,6 +104,9 @@ WITH_REASON = frozenset({EventType.DEFERRED, EventType.BOUNCED, EventType.REJECT
 
 ATTEMPT = "send_attempt"
 """Custom arguments come back beside the event's own fields, one of which is called ``attempt``."""
+BATCH = "send_batch"
+"""Marks a message that shares its call, and so its id, with others."""
+MOST_TOGETHER = 1_000  # "Mail Send: limitations"
 
 TOLERANCE_SECONDS = 300
 LONGEST_DELAY_SECONDS = 25 * 3600
@@ -116,18 +131,26 @@ class SendGridChannel:
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v3/mail/send``, once ("Mail Send")."""
         return call_once(
-            outgoing,
-            write=request_body,
-            post=lambda body: self.client.post(
-                "/v3/mail/send", headers=self._headers(), body=body, submit_by=outgoing.deadline
-            ),
-            judge=judge,
+            outgoing, write=request_body, post=lambda body: self._post(body, outgoing.deadline), judge=judge
+        )
+
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Messages of one sender and one text go together."""
+        return parted(members, size=MOST_TOGETHER, alike=in_common)
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """The same POST, once, with a personalization for each ("Personalizations")."""
+        return call_for_all(
+            members,
+            entry=lambda outgoing: personalization(outgoing, batch),
+            write=batch_body,
+            post=self._post,
+            judge=judge_batch,
         )
 
     def try_out(self) -> Outcome:
         """The same POST, without a message."""
-        result = self.client.post("/v3/mail/send", headers=self._headers(), body=b"{}", submit_by=NO_DEADLINE)
-        return outcome_of(result, judge)
+        return outcome_of(self._post(b"{}", NO_DEADLINE), judge)
 
     def look_up(self, question: Question) -> tuple[ProviderEvent, ...]:
         """``POST /v3/logs``, by recipient and time, then ``GET /v3/logs/<id>``, which shows our id ("Email Logs")."""
@@ -137,6 +160,9 @@ class SendGridChannel:
         answers = (self.client.get(f"/v3/logs/{quote(one, safe='')}", headers=self._headers()) for one in ids)
         events = (found_of(question, object_of(answer)) for answer in answers)
         return tuple(event for event in events if event is not None)
+
+    def _post(self, body: bytes, submit_by: Deadline) -> Answer | NoAnswer | NeverWritten:
+        return self.client.post("/v3/mail/send", headers=self._headers(), body=body, submit_by=submit_by)
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
@@ -148,22 +174,49 @@ class SendGridChannel:
 
 def request_body(outgoing: Outgoing) -> bytes:
     """The JSON of one send. Raises ValueError for a domain that cannot be one."""
-    message, send_id = outgoing.message, str(outgoing.send_id)
+    own = {"personalizations": [_recipient(outgoing, _identity(outgoing))]}
+    subject, headers = {"subject": outgoing.message.subject}, {"headers": _own_headers(outgoing)}
+    return json_bytes(own | _shared(outgoing.message) | subject | headers)
+
+
+def personalization(outgoing: Outgoing, batch: UUID) -> dict[str, Any]:
+    """What is one member's own in a call for several. Raises ValueError for a domain that cannot be one."""
+    own = {"subject": outgoing.message.subject, "headers": _own_headers(outgoing)}
+    return _recipient(outgoing, _identity(outgoing) | {BATCH: str(batch)}) | own
+
+
+def batch_body(members: Sequence[Outgoing], personalizations: Sequence[Mapping[str, Any]]) -> bytes:
+    """The JSON of several sends that have the rest in common."""
+    return json_bytes({"personalizations": personalizations} | _shared(members[0].message))
+
+
+def in_common(outgoing: Outgoing) -> Hashable:
+    """What messages of one call share."""
+    message = outgoing.message
+    return message.sender, message.reply_to, message.text, message.html
+
+
+def _shared(message: Message) -> dict[str, Any]:
     content = [("text/plain", message.text), ("text/html", message.html)]  # "Mail Send": text comes first
     fields = {
-        "personalizations": [
-            {
-                "to": [_person(outgoing.recipient_name or "", outgoing.address)],
-                "custom_args": {"send_id": send_id, ATTEMPT: str(outgoing.attempt)},
-            }
-        ],
         "from": _parsed(message.sender),
         "reply_to": message.reply_to and _parsed(message.reply_to),
-        "subject": message.subject,
         "content": [{"type": kind, "value": value} for kind, value in content if value],  # an empty one is refused
-        "headers": dict(sorted(message.headers.items())) | {"Message-ID": message_id(outgoing), "X-Send-Id": send_id},
     }
-    return json_bytes(given(fields))
+    return given(fields)
+
+
+def _recipient(outgoing: Outgoing, custom_args: dict[str, str]) -> dict[str, Any]:
+    return {"to": [_person(outgoing.recipient_name or "", outgoing.address)], "custom_args": custom_args}
+
+
+def _identity(outgoing: Outgoing) -> dict[str, str]:
+    return {"send_id": str(outgoing.send_id), ATTEMPT: str(outgoing.attempt)}
+
+
+def _own_headers(outgoing: Outgoing) -> dict[str, str]:
+    ours = {"Message-ID": message_id(outgoing), "X-Send-Id": str(outgoing.send_id)}
+    return dict(sorted(outgoing.message.headers.items())) | ours
 
 
 def _parsed(sender: str) -> dict[str, str]:
@@ -193,6 +246,15 @@ def judge(answer: Answer) -> Outcome:
     if isinstance(outcome, Rejected) and outcome.retryable and outcome.retry_after_seconds is None:
         return replace(outcome, retry_after_seconds=_until_reset(answer))
     return outcome
+
+
+def judge_batch(answer: Answer, members: Sequence[Outgoing]) -> list[Outcome]:
+    """What an answer to several messages means to each: all are taken, or none is ("Mail Send": one id, no results)."""
+    outcome = judge(answer)
+    if isinstance(outcome, Accepted):
+        told = outcome.provider_message_id
+        return [Accepted(member_id(told, one.send_id), request_id=told) for one in members]
+    return told_to_each(outcome, members)
 
 
 def _until_reset(answer: Answer) -> float | None:
@@ -238,7 +300,7 @@ def event_of(entry: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
     return ProviderEvent(
         event_type=event_type,
         event_id=text(entry.get("sg_event_id")) or derived,
-        provider_message_id=_message_id(provider_id, text(entry.get("smtp-id"))),
+        provider_message_id=_id_of(entry, provider_id, text(entry.get("smtp-id"))),
         send_id=text(entry.get("send_id")),
         attempt=whole_number(entry.get(ATTEMPT)),
         recipient=recipient,
@@ -249,6 +311,12 @@ def event_of(entry: Mapping[str, Any], raw: bytes) -> ProviderEvent | None:
         url=text(entry.get("url")) if event_type is EventType.CLICKED else None,
         raw=raw,
     )
+
+
+def _id_of(arguments: Mapping[str, Any], told: str | None, smtp_id: str | None = None) -> str | None:
+    """The id of one message: that of its call, unless it shared that with others."""
+    call_id = _message_id(told, smtp_id)
+    return member_id(call_id, text(arguments.get("send_id"))) if arguments.get(BATCH) else call_id
 
 
 def _message_id(told: str | None, smtp_id: str | None) -> str | None:
@@ -332,7 +400,7 @@ def found_of(question: Question, message: Mapping[str, Any]) -> ProviderEvent | 
     return ProviderEvent(
         event_type=EventType.ACCEPTED,
         event_id=f"look-up:{full_id}",
-        provider_message_id=_message_id(full_id, None),
+        provider_message_id=_id_of(arguments, full_id),
         send_id=str(question.send_id),
         attempt=whole_number(arguments.get(ATTEMPT)),
         recipient=bare_address(message.get("to_email")),
@@ -376,7 +444,9 @@ class SendGrid:
 
         How soon a message is in the logs is documented nowhere, so that *not found* is never proof.
         """
-        return Capabilities(metadata=True, webhooks=True, look_up=True, message_id="ours", replies=True)
+        return Capabilities(
+            metadata=True, webhooks=True, look_up=True, batch_size=MOST_TOGETHER, message_id="ours", replies=True
+        )
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""

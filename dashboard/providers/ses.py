@@ -1,18 +1,26 @@
-"""Amazon SES, API version 2: one message a call, no idempotency key; events by SNS.
+"""Amazon SES, API version 2: one message a call, or up to 50; no idempotency key; events by SNS.
 
 Facts from the SES Developer Guide and the API's model (pages named beside them). Of botocore only the signature is
 used: its client repeats by itself after 500, 502, 503, 504 and *read time-outs*, which is a silent second send.
+
+A call for several renders a template ("SendBulkEmail"). Ours travels with the call and holds nothing but the names of
+three values, whose content each entry brings; values are not escaped ("Advanced email personalization"), and with a
+template in the call nothing but simple substitution is done ("Template"). No document says outright that a value is not
+looked through for names again, so that a message with ``{{`` in it goes alone. It takes a permission of its own
+(``ses:SendBulkEmail``), which is why an account has to ask for it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.header import Header
 from email.utils import formataddr
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from dashboard.lifecycle import EventType
 from dashboard.providers.base import (
@@ -20,6 +28,9 @@ from dashboard.providers.base import (
     BounceClass,
     Capabilities,
     Channel,
+    Deadline,
+    Message,
+    NeverWritten,
     Outcome,
     Outgoing,
     ProviderEvent,
@@ -35,16 +46,26 @@ from dashboard.providers.fetch import fetch
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     Ruling,
+    call_for_all,
     call_once,
     judge_by_table,
     judge_refusal,
     judge_result,
     outcome_of,
     readable,
+    told_to_each,
     unreadable,
 )
 from dashboard.providers.inbound import from_base64, header_pairs, read_mail, read_mime
-from dashboard.providers.json_api import code_of, given, is_id, json_bytes, message_headers, split_mailbox
+from dashboard.providers.json_api import (
+    code_of,
+    given,
+    is_id,
+    json_bytes,
+    message_headers,
+    says_yes,
+    split_mailbox,
+)
 from dashboard.providers.reading import (
     bare_address,
     instant,
@@ -54,8 +75,9 @@ from dashboard.providers.reading import (
     text,
     whole_number,
 )
-from dashboard.providers.results import Answer, SendResult
+from dashboard.providers.results import Answer, NoAnswer, SendResult
 from dashboard.providers.sns import NOTIFICATION, Certificates, Fetch, confirmation, verified
+from dashboard.providers.together import parted
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain
 
@@ -120,6 +142,14 @@ ENTRIES: Mapping[str, Ruling] = {  # any other, and ``FAILED``, of which nothing
 _DOUBT = Ruling("ambiguous", None, f"{_BULK}: not explained")
 
 PATH = "/v2/email/outbound-emails"
+BULK_PATH = "/v2/email/outbound-bulk-emails"
+MOST_TOGETHER = 50  # "Using templates": destinations of a call
+ROOM = 1_000_000 - 8_000
+"""Bytes of all entries of a call, whose JSON may have 1 MB if it holds its template ("Using templates"); the rest of it
+takes no 8,000."""
+LONGEST_DATA = 262_144
+"""Characters of an entry's values ("ReplacementTemplate")."""
+MOST_HEADERS, LONGEST_NAME, LONGEST_VALUE, LONGEST_HEADER = 15, 126, 995, 996  # "MessageHeader"
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -132,25 +162,41 @@ class SesChannel:
     base_url: str
     signer: SigV4Auth
     configuration_set: str
+    bulk: bool
 
     def submit(self, outgoing: Outgoing) -> Outcome:
         """``POST /v2/email/outbound-emails``, once ("SendEmail")."""
         return call_once(
             outgoing,
             write=lambda outgoing: request_body(outgoing, configuration_set=self.configuration_set),
-            post=lambda body: self.client.post(
-                PATH,
-                headers=signed_headers(self.signer, self.base_url + PATH, body),
-                body=body,
-                submit_by=outgoing.deadline,
-            ),
+            post=lambda body: self._post(PATH, body, outgoing.deadline),
             judge=judge,
+        )
+
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """Messages of one sender go together, if the account asks for that."""
+        size = MOST_TOGETHER if self.bulk else 1
+        return parted(
+            members, size=size, alike=in_common, weight=lambda one: len(json_bytes(bulk_entry(one))), room=ROOM
+        )
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """``POST /v2/email/outbound-bulk-emails``, once ("SendBulkEmail")."""
+        return call_for_all(
+            members,
+            entry=bulk_entry,
+            write=lambda sent, entries: bulk_body(sent[0].message, entries, configuration_set=self.configuration_set),
+            post=lambda body, submit_by: self._post(BULK_PATH, body, submit_by),
+            judge=judge_batch,
         )
 
     def try_out(self) -> Outcome:
         """The same POST, signed, without a message."""
-        headers = signed_headers(self.signer, self.base_url + PATH, b"{}")
-        return outcome_of(self.client.post(PATH, headers=headers, body=b"{}", submit_by=NO_DEADLINE), judge)
+        return outcome_of(self._post(PATH, b"{}", NO_DEADLINE), judge)
+
+    def _post(self, path: str, body: bytes, submit_by: Deadline) -> Answer | NoAnswer | NeverWritten:
+        headers = signed_headers(self.signer, self.base_url + path, body)
+        return self.client.post(path, headers=headers, body=body, submit_by=submit_by)
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -171,28 +217,100 @@ def request_body(outgoing: Outgoing, *, configuration_set: str) -> bytes:
 
     SES writes Message-ID and Date itself ("Header fields"), so ours does not travel.
     """
-    message, send_id = outgoing.message, str(outgoing.send_id)
+    message = outgoing.message
     parts = {"Text": message.text, "Html": message.html}
     fields = {
-        "FromEmailAddress": _mailbox(message.sender),
-        "ReplyToAddresses": message.reply_to and [_mailbox(message.reply_to)],
-        "Destination": {"ToAddresses": [_ascii_mailbox(outgoing.recipient_name or "", outgoing.address)]},
+        **_sender(message),
+        "Destination": _destination(outgoing),
         "ConfigurationSetName": configuration_set or None,
-        "EmailTags": [
-            {"Name": "send_id", "Value": send_id},
-            {"Name": "attempt", "Value": str(outgoing.attempt)},
-        ],
+        "EmailTags": _tags(outgoing),
         "Content": {
             "Simple": {
                 "Subject": _content(message.subject),
                 "Body": {name: _content(part) for name, part in parts.items() if part is not None},
-                "Headers": [
-                    {"Name": name, "Value": _ascii(name, value)} for name, value in message_headers(outgoing).items()
-                ],
+                "Headers": _headers(outgoing),
             }
         },
     }
     return json_bytes(given(fields))
+
+
+def in_common(outgoing: Outgoing) -> Hashable:
+    """What messages of one call share; None for one that cannot go in a call for several, or that it could change."""
+    message = outgoing.message
+    said = (message.subject, message.text, message.html)
+    try:
+        entry = bulk_entry(outgoing)
+    except ValueError:
+        return None
+    data = entry["ReplacementEmailContent"]["ReplacementTemplate"]["ReplacementTemplateData"]
+    if (
+        any("{{" in (each or "") for each in said)
+        or len(data) > LONGEST_DATA
+        or not _carried(entry["ReplacementHeaders"])
+    ):
+        return None
+    return message.sender, message.reply_to, message.text is None, message.html is None
+
+
+def bulk_entry(outgoing: Outgoing) -> dict[str, Any]:
+    """What is one member's own in a call for several. Raises ValueError for a domain that cannot be one."""
+    message = outgoing.message
+    data = given({"subject": message.subject, "text": message.text, "html": message.html})
+    return {
+        "Destination": _destination(outgoing),
+        "ReplacementTags": _tags(outgoing),
+        "ReplacementHeaders": _headers(outgoing),
+        "ReplacementEmailContent": {
+            "ReplacementTemplate": {"ReplacementTemplateData": json.dumps(data, ensure_ascii=False)}
+        },
+    }
+
+
+def bulk_body(message: Message, entries: Sequence[Mapping[str, Any]], *, configuration_set: str) -> bytes:
+    """The JSON of several sends that have the sender of this message, and no other parts than it has."""
+    template = {"Subject": "{{subject}}"}
+    template |= {"Text": "{{text}}"} if message.text is not None else {}
+    template |= {"Html": "{{html}}"} if message.html is not None else {}
+    fields = {
+        **_sender(message),
+        "ConfigurationSetName": configuration_set or None,
+        "DefaultContent": {"Template": {"TemplateContent": template, "TemplateData": "{}"}},
+        "BulkEmailEntries": entries,
+    }
+    return json_bytes(given(fields))
+
+
+def _sender(message: Message) -> dict[str, Any]:
+    return {
+        "FromEmailAddress": _mailbox(message.sender),
+        "ReplyToAddresses": message.reply_to and [_mailbox(message.reply_to)],
+    }
+
+
+def _destination(outgoing: Outgoing) -> dict[str, list[str]]:
+    return {"ToAddresses": [_ascii_mailbox(outgoing.recipient_name or "", outgoing.address)]}
+
+
+def _tags(outgoing: Outgoing) -> list[dict[str, str]]:
+    return [
+        {"Name": "send_id", "Value": str(outgoing.send_id)},
+        {"Name": "attempt", "Value": str(outgoing.attempt)},
+    ]
+
+
+def _headers(outgoing: Outgoing) -> list[dict[str, str]]:
+    return [{"Name": name, "Value": _ascii(name, value)} for name, value in message_headers(outgoing).items()]
+
+
+def _carried(headers: Sequence[Mapping[str, str]]) -> bool:
+    """Whether headers keep to the limits: one that does not would spoil the call for all ("MessageHeader")."""
+    return len(headers) <= MOST_HEADERS and all(
+        len(one["Name"]) <= LONGEST_NAME
+        and len(one["Value"]) <= LONGEST_VALUE
+        and len(one["Name"]) + len(one["Value"]) <= LONGEST_HEADER
+        for one in headers
+    )
 
 
 def _content(said: str) -> dict[str, str]:
@@ -239,6 +357,18 @@ def _error_type(answer: Answer, body: Mapping[str, Any]) -> str | None:
     return code_of(told.partition(":")[0].rpartition("#")[2])
 
 
+def judge_batch(answer: Answer, members: Sequence[Outgoing]) -> list[Outcome]:
+    """What an answer to several messages means to each: 200 has a result for each, in their order ("SendBulkEmail")."""
+    body = mapping(readable(answer))
+    if answer.status != 200:
+        return told_to_each(judge(answer), members)
+    results = body.get("BulkEmailEntryResults")
+    if not isinstance(results, list) or len(results) != len(members):
+        request_id = code_of(answer.headers.get("x-amzn-requestid"))
+        return told_to_each(unreadable(answer, "without a result for each message", request_id), members)
+    return judge_bulk(answer, results)
+
+
 def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
     """What a 200 to ``outbound-bulk-emails`` means: one entry a message, in order ("SendBulkEmail")."""
     return [_judge_entry(answer, mapping(entry)) for entry in entries]
@@ -246,10 +376,11 @@ def judge_bulk(answer: Answer, entries: list[Any]) -> list[Outcome]:
 
 def _judge_entry(answer: Answer, entry: Mapping[str, Any]) -> Outcome:
     status, told = text(entry.get("Status")) or "", text(entry.get("MessageId"))
+    request_id = code_of(answer.headers.get("x-amzn-requestid"))
     if status == "SUCCESS" and is_id(told):
-        return Accepted(told)
-    words = text(entry.get("Error")) or ""
-    return judge_refusal(answer, ENTRIES.get(status, _DOUBT), error_code=code_of(status), words=words)
+        return Accepted(told, request_id)
+    ruling, words = ENTRIES.get(status, _DOUBT), text(entry.get("Error")) or ""
+    return judge_refusal(answer, ruling, error_code=code_of(status), words=words, request_id=request_id)
 
 
 # ── read_webhook ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -384,6 +515,11 @@ class Ses:
         Setting(name="session_token", help="Only with temporary credentials.", secret=True),
         Setting(name="region", help="Such as eu-west-1.", required=True),
         Setting(name="configuration_set", help="The configuration set whose events are published to SNS."),
+        Setting(
+            name="bulk",
+            help="true: up to 50 campaign messages go with one call; the user then needs ses:SendBulkEmail too.",
+            for_batches=True,
+        ),
         Setting(name="base_url", help="Where the API answers; empty: https://email.<region>.amazonaws.com."),
         Setting(
             name="topic_arns",
@@ -406,9 +542,11 @@ class Ses:
 
     def capabilities(self, settings: Settings) -> Capabilities:
         """No keys; the send id comes back in every published event."""
+        bulk = says_yes(settings.get("bulk", ""))
         return Capabilities(
-            metadata=True, webhooks=True, message_id="theirs", message_id_domain="amazonses.com", replies=True
-        )
+            metadata=True, webhooks=True, batch_size=MOST_TOGETHER if bulk else 1, message_id="theirs",
+            message_id_domain="amazonses.com", replies=True,
+        )  # fmt: skip
 
     def open_channel(self, settings: Settings, *, request_timeout: float) -> Channel:
         """Connections for one account; with settings that cannot work, a channel that says so to every message."""
@@ -427,7 +565,8 @@ class Ses:
         except ValueError as error:
             return refusing(str(error))
         signer = SigV4Auth(Credentials(key, secret, token), "ses", region)  # type: ignore[no-untyped-call]
-        return SesChannel(client, base_url, signer, settings.get("configuration_set", "").strip())
+        configuration_set, bulk = settings.get("configuration_set", "").strip(), says_yes(settings.get("bulk", ""))
+        return SesChannel(client, base_url, signer, configuration_set, bulk)
 
     def read_webhook(self, request: WebhookRequest, settings: Settings) -> Webhook:
         """Verify the SNS message, then read its events, or offer to confirm the subscription that it asks about."""

@@ -15,9 +15,10 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from dashboard.providers.base import Deadline, Outcome, Outgoing, Rejected, Scope, Settings, boot_time
 
@@ -162,6 +163,14 @@ class Refusing:
     def submit(self, outgoing: Outgoing) -> Outcome:
         """The refusal."""
         return self.outcome
+
+    def batches(self, members: Sequence[Outgoing]) -> list[list[Outgoing]]:
+        """All in one, which is refused at once."""
+        return [list(members)]
+
+    def submit_batch(self, batch: UUID, members: Sequence[Outgoing]) -> list[Outcome]:
+        """The refusal, for each."""
+        return [self.outcome] * len(members)
 
     def try_out(self) -> Outcome:
         """The refusal."""

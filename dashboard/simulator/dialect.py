@@ -56,6 +56,8 @@ class Draft:
     """The message's own, where events or answers show them."""
     send_id: str | None = None
     """Our id, from the metadata or the header ``X-Send-Id``."""
+    fate: str | None = None
+    """What becomes of it (`events.STORIES`), whatever its recipient asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,9 +88,11 @@ class Delivery:
     failures: int = 0
 
 
-def story_of(mail: Mail, config: Config, words: Mapping[str, str], new_event_id: Callable[[], str]) -> list[Fact]:
-    """What happens to this message, in order: by the words of its recipient, else by the seeded shares."""
-    fate = recipients.fate(recipients.words_of(mail.address))
+def story_of(
+    mail: Mail, config: Config, words: Mapping[str, str], new_event_id: Callable[[], str], fate: str | None = None
+) -> list[Fact]:
+    """What happens to this message, in order: by its fate, else its recipient's words, else the seeded shares."""
+    fate = fate or recipients.fate(recipients.words_of(mail.address))
     if fate is None:
         fate = config.fates.pick(roll(config.seed, "fate", mail.identity))
     story, at = [], mail.accepted_at

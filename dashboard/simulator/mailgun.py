@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from email.parser import BytesParser
 from email.policy import HTTP
-from email.utils import parsedate_to_datetime
+from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -91,8 +93,9 @@ def read_call(request: Request) -> Call | None:
         raise Refused(405, JSON, "Method Not Allowed")
     if len(request.body) > MAX_SIZE:
         raise Refused(*ERRORS["too_large"])
-    draft = _draft(list(_fields(request)), domain=request.path.split("/")[2])
-    return Call(drafts=(draft,), answer=_queued, endpoint=request.path, fingerprint=fingerprint(request.body))
+    fields = list(_fields(request))
+    drafts = _for_each(_draft(fields, domain=request.path.split("/")[2]), dict(reversed(fields)))
+    return Call(drafts=drafts, answer=_queued, endpoint=request.path, fingerprint=fingerprint(request.body))
 
 
 def _queued(ids: Sequence[str]) -> Answer:
@@ -166,6 +169,55 @@ def _draft(fields: Sequence[tuple[str, str]], *, domain: str) -> Draft:
         headers=headers,
         send_id=variables.get("send_id") or header(headers, "x-send-id"),
     )
+
+
+_VARIABLE = re.compile(r"%recipient(?:(_email|_name|_fname|_lname)|\.([^%\s]+))?%")
+
+
+def _for_each(draft: Draft, given: Mapping[str, str]) -> list[Draft]:
+    """Batch Sending: with recipient variables each recipient gets a message of their own, all under one id; without
+    them all get the same one, with everybody in its ``to``."""
+    if "recipient-variables" not in given:
+        return [draft]
+    variables = _recipient_variables(given["recipient-variables"])
+    return [_for_one(draft, to, variables.get(bare_address(to), {})) for to in draft.to]
+
+
+def _for_one(draft: Draft, to: str, variables: Mapping[str, Any]) -> Draft:
+    name, address = parseaddr(to)
+
+    def value(reference: re.Match[str]) -> str:
+        """What a reference stands for; one to a variable that this recipient has not stays."""
+        known = {"": to, "_email": address, "_name": name, "_fname": name.split(" ")[0], "_lname": name.split(" ")[-1]}
+        built_in, own = reference.groups()
+        return str(variables.get(own, reference.group())) if own else known[built_in or ""]
+
+    def filled(said: str) -> str:
+        return _VARIABLE.sub(value, said)
+
+    headers = {name: filled(said) for name, said in draft.headers.items()}
+    metadata = {name: filled(said) for name, said in draft.metadata.items()}
+    return replace(
+        draft,
+        to=[to],
+        address=bare_address(to),
+        subject=filled(draft.subject),
+        text=draft.text and filled(draft.text),
+        html=draft.html and filled(draft.html),
+        metadata=metadata,
+        headers=headers,
+        send_id=metadata.get("send_id") or header(headers, "x-send-id"),
+    )
+
+
+def _recipient_variables(text: str) -> Mapping[str, Mapping[str, Any]]:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    if not isinstance(read, dict) or not all(isinstance(each, dict) for each in read.values()):
+        raise Refused(400, JSON, "recipient-variables must be a JSON dictionary of dictionaries")
+    return read
 
 
 def _list(value: str) -> list[str]:

@@ -161,7 +161,7 @@ class Provider:
             headers=draft.headers,
         )
         if row.protocol != SMTP:
-            mail.story = story_of(mail, self.config, self.dialect.words, self.dialect.new_event_id)
+            mail.story = story_of(mail, self.config, self.dialect.words, self.dialect.new_event_id, draft.fate)
         # Vendors that take the client's own Message-ID, or give one id to a whole call, have one id several times.
         self.mails[
             row.message_id if row.message_id not in self.mails else f"{row.message_id} {row.call} {row.item}"

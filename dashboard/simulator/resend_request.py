@@ -59,7 +59,7 @@ def _draft(email: Any, *, batch: bool = False) -> Draft:
     for name in ("subject", "text", "html"):
         if email.get(name) is not None and not isinstance(email[name], str):
             raise Refused(422, "validation_error", f"The `{name}` field must be text.")
-    tags = _tags(email.get("tags") or [])
+    tags, headers = _tags(email.get("tags") or []), _headers(email.get("headers") or {})
     return Draft(
         sender=email["from"],
         to=to,
@@ -68,7 +68,8 @@ def _draft(email: Any, *, batch: bool = False) -> Draft:
         text=email.get("text"),
         html=email.get("html"),
         metadata=tags,
-        send_id=tags.get("send_id") or _send_id_header(email.get("headers") or {}),
+        headers=headers,
+        send_id=tags.get("send_id") or header(headers, "x-send-id"),
     )
 
 
@@ -96,8 +97,7 @@ def _tags(tags: Any) -> dict[str, str]:
     return read
 
 
-def _send_id_header(headers: Any) -> str | None:
+def _headers(headers: Any) -> dict[str, str]:
     if not isinstance(headers, Mapping):
         raise Refused(422, "validation_error", "The `headers` field must be an object.")
-    value = header(headers, "x-send-id")
-    return None if value is None else str(value)
+    return {str(name): str(value) for name, value in headers.items()}

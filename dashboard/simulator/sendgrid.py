@@ -31,6 +31,8 @@ from dashboard.simulator.replies import HandIn, Letter, pairs, plain_text
 MAX_PERSONALIZATIONS = 1_000
 MAX_CUSTOM_ARGS = 10_000
 """Bytes of all custom arguments together."""
+MAX_SUBSTITUTIONS = 10_000
+"""Bytes of the substitutions of one personalization."""
 RESERVED_HEADERS = frozenset(
     {
         "x-sg-id", "x-sg-eid", "received", "dkim-signature", "content-type", "content-transfer-encoding",
@@ -117,9 +119,7 @@ def _drafts(body: Mapping[str, Any]) -> list[Draft]:
     if body.get("reply_to") is not None:
         _address(body["reply_to"], "reply_to")
     content = _content(body)
-    headers = _texts(body.get("headers"), "headers")
-    if reserved := RESERVED_HEADERS & {name.lower() for name in headers}:
-        raise Refused(400, "headers", f"The header {min(reserved)} is reserved.")
+    headers = _headers(body, "headers")
     drafts = []
     for place, given in enumerate(personalizations):
         where, each = f"personalizations.{place}", given if isinstance(given, dict) else {}
@@ -134,21 +134,48 @@ def _drafts(body: Mapping[str, Any]) -> list[Draft]:
         arguments |= _texts(each.get("custom_args"), f"{where}.custom_args")
         if len(json.dumps(arguments).encode()) > MAX_CUSTOM_ARGS:
             raise Refused(400, f"{where}.custom_args", f"At most {MAX_CUSTOM_ARGS} bytes of custom arguments.")
+        tags = _texts(each.get("substitutions"), f"{where}.substitutions")
+        if len(json.dumps(tags).encode()) > MAX_SUBSTITUTIONS:
+            raise Refused(400, f"{where}.substitutions", f"At most {MAX_SUBSTITUTIONS} bytes of substitutions.")
+        own_headers = headers | _headers(each, where)
         drafts.append(
             Draft(
                 sender=sender,
                 to=addresses,
                 address=addresses[0],
-                subject=subject,
+                subject=_substituted(subject, tags) or "",
                 reply_to=(body.get("reply_to") or {}).get("email"),
-                text=content.get("text/plain"),
-                html=content.get("text/html"),
+                text=_substituted(content.get("text/plain"), tags),
+                html=_substituted(content.get("text/html"), tags),
                 metadata=arguments,
-                headers=headers,
-                send_id=arguments.get("send_id") or header(headers, "x-send-id"),
+                headers=own_headers,
+                send_id=arguments.get("send_id") or header(own_headers, "x-send-id"),
             )
         )
+    _check_recipients([address.lower() for draft in drafts for address in draft.to])
     return drafts
+
+
+def _headers(body: Mapping[str, Any], field: str) -> dict[str, str]:
+    headers = _texts(body.get("headers"), field)
+    if reserved := RESERVED_HEADERS & {name.lower() for name in headers}:
+        raise Refused(400, field, f"The header {min(reserved)} is reserved.")
+    return headers
+
+
+def _substituted(said: str | None, tags: Mapping[str, str]) -> str | None:
+    """The text with each tag replaced ("Substitution tags"), one after the other."""
+    for tag, value in tags.items():
+        said = said and said.replace(tag, value)
+    return said
+
+
+def _check_recipients(addresses: Sequence[str]) -> None:
+    """Of the whole call ("Errors: personalizations")."""
+    if len(addresses) > MAX_PERSONALIZATIONS:
+        raise Refused(400, "personalizations", f"There is a limit of {MAX_PERSONALIZATIONS} recipients a request.")
+    if len(set(addresses)) < len(addresses):
+        raise Refused(400, "personalizations", "Each unique email address should only be included once.")
 
 
 def _address(person: Any, field: str) -> str:

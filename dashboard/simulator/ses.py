@@ -1,7 +1,8 @@
-"""Amazon SES's API (version 2) and its events by SNS: the API's model (SendEmail, common errors), the SES Developer
-Guide (Contents and Examples of event data published to SNS). The sentences in ``message`` are ours.
+"""Amazon SES's API (version 2) and its events by SNS: the API's model (SendEmail, SendBulkEmail, common errors), the
+SES Developer Guide (Contents and Examples of event data published to SNS, Using templates). The sentences in
+``message`` are ours.
 
-There is nothing to look up by anything but SES's own id.
+There is nothing to look up by anything but SES's own id. Of templates only those are played that travel with the call.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.simulator import sns
+from dashboard.simulator import recipients, sns
 from dashboard.simulator.config import Config, Webhooks
 from dashboard.simulator.connection import Answer, Request
 from dashboard.simulator.dialect import Call, Dialect, Draft, Error, Greeting, Refused, as_json, bare_address
@@ -25,12 +26,21 @@ from dashboard.simulator.replies import HandIn, Letter, pairs
 from dashboard.simulator.sigv4 import Unsigned, check_signature
 
 PATH = "/v2/email/outbound-emails"
+BULK_PATH = "/v2/email/outbound-bulk-emails"
 MAX_RECIPIENTS = 50
+MAX_BULK = 50
+"""Entries of one call."""
+MAX_BULK_BYTES = 1_000_000
+"""Of the JSON of a call that brings its template."""
+MAX_DATA = 262_144
+"""Characters of the values for a template."""
 MAX_HEADERS = 15
 _TAG = re.compile(r"[A-Za-z0-9_:-]{1,256}", re.ASCII)
 _NAME = re.compile(r"[!-9;-@A-~]{1,126}")
 _VALUE = re.compile(r"[ -~]{1,995}")
 _ADDRESS = re.compile(r"[!-~]+@[!-~]+")
+_EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_PLACE = re.compile(r"\s*[A-Za-z0-9_.-]+\s*")
 
 ERRORS = {
     "rejected": Error(400, "MessageRejected", "Email address is not verified."),
@@ -63,14 +73,129 @@ def authenticate(request: Request, config: Config) -> None:
 
 
 def read_call(request: Request) -> Call | None:
-    """``POST /v2/email/outbound-emails``."""
-    if request.path != PATH or request.method != "POST":
+    """``POST /v2/email/outbound-emails``, and ``outbound-bulk-emails``."""
+    if request.path not in (PATH, BULK_PATH) or request.method != "POST":
         return None
+    if request.path == BULK_PATH:
+        return _bulk(request)
     return Call(drafts=(_draft(_object(request.body)),), answer=_accepted, fingerprint=of_body(request.body))
 
 
 def _accepted(ids: Sequence[str]) -> Answer:
     return as_json(200, {"MessageId": ids[0]}, {"x-amzn-requestid": str(uuid.uuid4())})
+
+
+def _bulk(request: Request) -> Call:
+    """One result an entry, also for those that are refused."""
+    email = _object(request.body)
+    entries = email.get("BulkEmailEntries")
+    if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_BULK:
+        raise _bad(f"There are 1 to {MAX_BULK} bulk email entries.")
+    template = _template(email.get("DefaultContent"))
+    if template is not None and len(request.body) > MAX_BULK_BYTES:
+        raise _bad(f"At most {MAX_BULK_BYTES} bytes with a template.")
+    _check_senders(email)
+    read = [_entry(email, template, each) for each in entries]
+
+    def answer(ids: Sequence[str]) -> Answer:
+        left = iter(ids)
+        results = [
+            {"Status": each.name, "Error": each.message, "MessageId": None}
+            if isinstance(each, Error)
+            else {"Status": "SUCCESS", "Error": None, "MessageId": next(left)}
+            for each in read
+        ]
+        return as_json(200, {"BulkEmailEntryResults": results}, {"x-amzn-requestid": str(uuid.uuid4())})
+
+    drafts = [each for each in read if isinstance(each, Draft)]
+    return Call(drafts=drafts, answer=answer, fingerprint=of_body(request.body))
+
+
+def _template(content: Any) -> Mapping[str, Any] | None:
+    """The template that the call brings; None for one that it only names."""
+    template = _mapping(_mapping(content).get("Template"))
+    if len(template.keys() & {"TemplateName", "TemplateArn", "TemplateContent"}) != 1:
+        raise _bad("DefaultContent has a template, by name or with its content.")
+    parts = template.get("TemplateContent")
+    if parts is None:
+        return None
+    if not isinstance(parts, dict) or not parts.keys() <= {"Subject", "Text", "Html"} or len(parts) < 2:
+        raise _bad("A template has a subject, and text, HTML, or both.")
+    if not all(isinstance(part, str) for part in parts.values()):
+        raise _bad("The parts of a template are text.")
+    if not all(_PLACE.fullmatch(each) for part in parts.values() for each in _EXPRESSION.findall(part)):
+        raise _bad("Template contains unsupported operations.")
+    return template
+
+
+def _entry(email: Mapping[str, Any], template: Mapping[str, Any] | None, entry: Any) -> Draft | Error:
+    """What one entry asks to have sent, or its status with what was wrong about it."""
+    if template is None:
+        return Error(200, "TEMPLATE_NOT_FOUND", "The template does not exist.")
+    entry = _mapping(entry)
+    replacement = _mapping(_mapping(entry.get("ReplacementEmailContent")).get("ReplacementTemplate"))
+    try:
+        to = _recipients(entry.get("Destination"))
+        values = _values(template.get("TemplateData"))
+        values |= _values(replacement.get("ReplacementTemplateData"))
+        headers = _pairs(template.get("Headers", []), _NAME, _VALUE, "header", most=MAX_HEADERS)
+        headers |= _pairs(entry.get("ReplacementHeaders", []), _NAME, _VALUE, "header", most=MAX_HEADERS)
+        tags = _pairs(email.get("DefaultEmailTags", []), _TAG, _TAG, "tag", most=50)
+        tags |= _pairs(entry.get("ReplacementTags", []), _TAG, _TAG, "tag", most=50)
+    except Refused as refused:
+        return Error(200, "INVALID_PARAMETER", refused.error.message)
+    if "reject" in recipients.words_of(bare_address(to[0])):
+        return Error(200, "MESSAGE_REJECTED", "The message contained a virus.")
+    if (configuration_set := email.get("ConfigurationSetName")) is not None:
+        tags = {"ses:configuration-set": str(configuration_set), **tags}
+    parts = {name: _rendered(part, values) for name, part in template["TemplateContent"].items()}
+    return Draft(
+        sender=email["FromEmailAddress"],
+        to=to,
+        address=bare_address(to[0]),
+        subject=parts.get("Subject") or "",
+        text=parts.get("Text"),
+        html=parts.get("Html"),
+        metadata=tags,
+        headers=headers,
+        send_id=tags.get("send_id") or header_of(headers, "x-send-id"),
+        fate="failed" if None in parts.values() else None,
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _values(data: Any) -> dict[str, Any]:
+    if data is None:
+        return {}
+    if not isinstance(data, str) or len(data) > MAX_DATA:
+        raise _bad(f"Template data is text of at most {MAX_DATA} characters.")
+    try:
+        read = json.loads(data)
+    except ValueError:
+        read = None
+    if not isinstance(read, dict):
+        raise _bad("Template data is a JSON object.")
+    return read
+
+
+def _rendered(part: str, values: Mapping[str, Any]) -> str | None:
+    """The part with its values as they are, since nothing is escaped; None where one is missing."""
+    places = [each.strip() for each in _EXPRESSION.findall(part)]
+    if not all(place in values for place in places):
+        return None
+    return _EXPRESSION.sub(lambda found: str(values[found.group(1).strip()]), part)
+
+
+def _check_senders(email: Mapping[str, Any]) -> None:
+    sender = email.get("FromEmailAddress")
+    if not isinstance(sender, str) or not _is_address(sender):
+        raise _bad("Missing or invalid FromEmailAddress.")
+    for each in email.get("ReplyToAddresses", []):
+        if not isinstance(each, str) or not _is_address(each):
+            raise _bad("Invalid reply-to address.")
 
 
 def refusal(error: Error) -> Answer:
@@ -105,12 +230,8 @@ def _draft(email: Mapping[str, Any]) -> Draft:
     simple = content.get("Simple")
     if not isinstance(simple, dict):
         raise _bad("Only simple content is played here.")
-    sender, to = email.get("FromEmailAddress"), _recipients(email.get("Destination"))
-    if not isinstance(sender, str) or not _is_address(sender):
-        raise _bad("Missing or invalid FromEmailAddress.")
-    for each in email.get("ReplyToAddresses", []):
-        if not isinstance(each, str) or not _is_address(each):
-            raise _bad("Invalid reply-to address.")
+    to = _recipients(email.get("Destination"))
+    _check_senders(email)
     parts = simple.get("Body")
     if not isinstance(parts, dict) or not parts or not parts.keys() <= {"Text", "Html"}:
         raise _bad("The body has text, HTML, or both.")
@@ -121,7 +242,7 @@ def _draft(email: Mapping[str, Any]) -> Draft:
     if configuration_set is not None:
         tags = {"ses:configuration-set": str(configuration_set), **tags}
     return Draft(
-        sender=sender,
+        sender=email["FromEmailAddress"],
         to=to,
         address=bare_address(to[0]),
         subject=_text(simple.get("Subject"), "Subject"),

@@ -15,6 +15,7 @@ from dashboard.simulator.config import FIXED_WHILE_RUNNING, Config
 from dashboard.simulator.connection import settle
 from dashboard.simulator.control import Control
 from dashboard.simulator.dialects import dialect_named
+from dashboard.simulator.events import Mail
 from dashboard.simulator.http_server import HttpConnection
 from dashboard.simulator.provider import Provider
 from dashboard.simulator.replies import HandIn, Wish
@@ -100,6 +101,10 @@ class Simulator:
     def books(self) -> list[Acceptance]:
         """Every accepted message, oldest first."""
         return self._books.rows
+
+    def mails(self) -> list[Mail]:
+        """The newest accepted messages with their content (as many as `Config.keep_content`), oldest first."""
+        return self._on_loop(lambda: list(self._provider.mails.values()))
 
     def summary(self) -> dict[str, Any]:
         """The counts of the books, see `Books.summary`."""

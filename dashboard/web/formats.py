@@ -94,20 +94,26 @@ def coded(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
 
 
+TOGETHER = "\N{NO-BREAK SPACE}"
+
+
 def duration(span: timedelta | float | None) -> str:
-    """A length of time in its two greatest units: ``2 h 5 min``, ``850 ms``. Nothing gives a dash."""
+    """A length of time in its two greatest units: ``2 h 5 min``, ``850 ms``. Nothing gives a dash.
+
+    A number does not stand at the end of a line, and its unit at the beginning of the next.
+    """
     if span is None:
         return "–"
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if abs(seconds) < 1:
-        return f"{round(seconds * 1000)} ms"
+        return f"{round(seconds * 1000)}{TOGETHER}ms"
     if abs(seconds) < 10:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
+        return f"{seconds:.1f}".removesuffix(".0") + f"{TOGETHER}s"
     left = round(abs(seconds))
     parts: list[str] = []
     for size, unit in STEPS:
         if left >= size and len(parts) < 2:
-            parts.append(f"{left // size} {unit}")
+            parts.append(f"{left // size}{TOGETHER}{unit}")
             left %= size
         elif parts:
             break

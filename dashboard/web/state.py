@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
+from uuid import UUID
 
 from flask import current_app, g
 
@@ -17,11 +18,15 @@ NAME = "sendonce"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What ``create_app`` was given."""
+    """What ``create_app`` was given, and what has to be known while the database is away.
+
+    ``come_again``: the status by which the provider of each account that was met is asked to repeat a webhook.
+    """
 
     settings: Settings
     database: Database
     vault: Vault
+    come_again: dict[UUID, int] = field(default_factory=dict)
 
 
 def ground() -> Ground:

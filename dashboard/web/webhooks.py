@@ -50,9 +50,6 @@ MAX_MAIL = 60_000_000
 SET = 250
 """Events of one transaction: a request may hold many times as many, and its locks must not last."""
 
-_ASKS_AGAIN: dict[UUID, int] = {}
-"""How the provider of each account that was met is asked to come again: known still while the database is away."""
-
 Part = TypeVar("Part")
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
@@ -96,7 +93,7 @@ def _received(
     found: Account, read: Callable[..., Webhook], longest: int, store: Callable[[Account, Webhook], None]
 ) -> Response:
     known = providers.provider(found.provider)  # an unknown one is our trouble, not a malformed request
-    _ASKS_AGAIN[found.id] = known.capabilities(found.settings).come_again
+    ground().come_again[found.id] = known.capabilities(found.settings).come_again
     body = raw_body(longest)
     try:
         webhook = read(
@@ -233,7 +230,7 @@ def _bury(connection: Connection, account: Account, payload: bytes, reason: str)
 def _come_again(words: str) -> Response:
     """Our own trouble, in the one answer after which the account's provider tells the same again."""
     account_id = _id((request.view_args or {}).get("account", ""))
-    response = _answer(_ASKS_AGAIN.get(account_id, 503) if account_id else 503, words)
+    response = _answer(ground().come_again.get(account_id, 503) if account_id else 503, words)
     response.headers["Retry-After"] = "10"
     return response
 

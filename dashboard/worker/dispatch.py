@@ -9,6 +9,7 @@ free. Each step is a transaction of its own over a whole set, so that a crash le
 
 The calls themselves run in the worker's pool of fixed size. A lane never starts more attempts than it has places, so
 that a kill leaves in doubt only what was really in flight (DESIGN §5.2). It never holds more than its places in memory.
+A call that several sends share takes a place for each of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -201,7 +202,7 @@ class Lane(threading.Thread):
             with self._database.transaction() as connection:
                 if not self._at_home(connection):  # another loop, or a pooler, came by a connection to another server
                     raise NotCommitted("the ledger is not at home here")
-                started = attempts.start(connection, self._worker, claims, self._windows)
+                started = attempts.start(connection, self._worker, claims, self._windows, part=self._submitter.part)
         except DATABASE_TROUBLE:
             # Nobody knows whether these attempts are on record; that they were never written, we know. The claims are
             # kept, and started in the next round if they still hold: after that was stored, since an attempt that
@@ -209,10 +210,16 @@ class Lane(threading.Thread):
             self._outcomes += map(attempts.unconfirmed, started)
             raise
         self.in_flight += len(started)
-        self._pool.submit(partial(self._submit, s, deadline) for s in started)
+        calls = [partial(self._submit, s, deadline) for s in started if s.batch is None]
+        calls += [partial(self._submit_batch, members, deadline) for members in _shared(started)]
+        self._pool.submit(calls)
 
     def _submit(self, started: Started, deadline: Deadline) -> None:
         self._done.put(self._submitter.submit(started, deadline))
+
+    def _submit_batch(self, members: Sequence[Started], deadline: Deadline) -> None:
+        for finished in self._submitter.submit_batch(members, deadline):
+            self._done.put(finished)
 
     def _give_back_the_rest(self) -> None:
         try:
@@ -226,3 +233,12 @@ class Lane(threading.Thread):
         targets = [Target(send_id=c.send_id, reason=Reason.WORKER_STOPPED, claim_number=c.number) for c in claims]
         with self._database.transaction() as connection:
             moves.give_back(connection, Who(By.WORKER, worker=self._worker), targets)
+
+
+def _shared(started: Sequence[Started]) -> Iterable[list[Started]]:
+    """The members of each call that several share."""
+    calls: dict[UUID, list[Started]] = {}
+    for one in started:
+        if one.batch is not None:
+            calls.setdefault(one.batch, []).append(one)
+    return calls.values()

@@ -12,7 +12,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they say when each
 SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 ATTEMPTS = Counter(
-    "sendonce_worker_attempts", "Provider calls that ended, by what came of them.", ["provider", "outcome"]
+    "sendonce_worker_attempts",
+    "Attempts that ended, by what came of them; one call may be an attempt of several sends.",
+    ["provider", "outcome"],
 )
 ATTEMPT_SECONDS = Histogram(
     "sendonce_worker_attempt_duration_seconds", "How long provider calls took.", ["provider"], buckets=SECONDS

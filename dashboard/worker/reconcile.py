@@ -99,4 +99,4 @@ def decide(row: Work, terms: Terms, doubt: Doubt | None, now: datetime, submit_w
     )  # fmt: skip
     if holds:
         return "release", target(Reason.RELEASED_BY_KEY, now)
-    return "hold", target(Reason.UNCONFIRMED, waives=("ambiguous",))
+    return "hold", target(Reason.WENT_IN_A_BATCH if doubt.in_a_batch else Reason.UNCONFIRMED, waives=("ambiguous",))

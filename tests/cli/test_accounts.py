@@ -172,9 +172,27 @@ def test_a_mailstream_whose_rules_make_no_sense_is_refused(
     assert "an account that honours idempotency keys" in capsys.readouterr().err
     assert run([*add, "nobody"]) == 2
     assert "default has no account nobody" in capsys.readouterr().err
+    assert run([*add, "resend", "--batches"]) == 2
+    assert "transactional mail goes one by one" in capsys.readouterr().err
     assert run([*add, "resend", "--grace", "soon"]) == 2
     assert "'soon' is not a time span such as 90s" in capsys.readouterr().err
     assert ask(ledger, "select count(*) from sendonce.mailstreams") == 0
+
+
+@pytest.mark.usefixtures("resend")
+def test_a_bulk_mailstream_sends_in_batches_where_somebody_says_so(
+    ledger: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["stream", "add", "news", "--class", "campaign", "--account", "resend"]) == 0
+    assert ask(ledger, "select batches from sendonce.mailstreams") is False
+    assert run(["stream", "set", "news", "--batches"]) == 0
+    assert run(["stream", "list"]) == 0
+    assert "\tactive\tin batches\n" in capsys.readouterr().out
+    assert run(["stream", "set", "news", "--class", "security"]) == 2
+    assert "security mail goes one by one" in capsys.readouterr().err
+    assert run(["stream", "set", "news", "--one-by-one", "--class", "security"]) == 0
+    assert ask(ledger, "select batches from sendonce.mailstreams") is False
+    assert ask(ledger, "select detail ->> 'batches' from sendonce.audit order by id desc limit 1") == "False"
 
 
 @pytest.mark.usefixtures("resend")

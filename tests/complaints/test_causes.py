@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from dashboard.insight.case import Complaint, Finding
 from dashboard.insight.judging import Sureness
@@ -369,14 +370,14 @@ def never_before_anything_was_kept_here(desk: Desk) -> Iterator[Played]:
     yield Played(nobody(), [], {"around": (long_ago, long_ago + HOUR)}, words="only what was asked for since")
 
 
-@found(Finding.DELIVERED, PROVED, "attempt 1", "duplicate")
+@found(Finding.KEY_USED_BEFORE, PROVED, "attempt 1", "duplicate")
 def never_because_its_key_had_been_used_long_before(desk: Desk) -> Iterator[Played]:
     ada, send = _asked_for_again_after_days(desk, text="Thank you")
     desk.go()
     yield Played(ada.address, [send], {"around": (now() - HOUR, now())}, words="because its key had been used before")
 
 
-@found(Finding.DELIVERED, PROVED, "attempt 1", "outbox")
+@found(Finding.KEY_USED_BEFORE, PROVED, "attempt 1", "outbox")
 def never_because_its_key_had_been_used_long_before_and_no_relay_runs(desk: Desk) -> Iterator[Played]:
     ada, send = _asked_for_again_after_days(desk, text="Thank you")
     yield Played(ada.address, [send], {"around": (now() - HOUR, now())})
@@ -390,9 +391,16 @@ def never_because_its_key_had_been_used_long_before_for_other_content(desk: Desk
     yield Played(ada.address, [send], {"around": (now() - HOUR, now())})
 
 
-def _asked_for_again_after_days(desk: Desk, *, text: str) -> tuple[Person, UUID]:
+@found(Finding.KEY_USED_BEFORE, PROVED, "attempt 1", "duplicate")
+def never_because_its_key_had_been_used_long_before_and_that_one_bounced(desk: Desk) -> Iterator[Played]:
+    ada, send = _asked_for_again_after_days(desk, text="Thank you", words="bounce")
+    desk.go()
+    yield Played(ada.address, [send], {"around": (now() - HOUR, now())}, words="because its key had been used before")
+
+
+def _asked_for_again_after_days(desk: Desk, *, text: str, words: str = "ana") -> tuple[Person, UUID]:
     """A recurring email whose key does not tell one time from the next."""
-    ada = desk.person()
+    ada = desk.person(words)
     send = desk.ask(ada, key=f"statement:{ada.id}", text="Thank you")
     desk.go()
     desk.later(10 * 24 * HOUR, send)
@@ -404,6 +412,41 @@ def _asked_for_again_after_days(desk: Desk, *, text: str) -> tuple[Person, UUID]
 def never_by_a_request_that_failed_and_was_made_again_under_another_key(desk: Desk) -> Iterator[Played]:
     failed, send = _failed_and_asked_for_again(desk)
     yield Played(str(failed), [send])
+
+
+# ── never, late, twice, unwanted: at another time ────────────────────────────────────────────────────────────────────
+
+
+def _of_another_time(desk: Desk) -> Played:
+    """An order whose only email went long before the time that the customer tells."""
+    ada = desk.person()
+    send = desk.ask(ada, trigger=f"order:{ada.id}")
+    desk.go()
+    desk.later(30 * 24 * HOUR, send)
+    return Played(
+        f"order:{ada.id}", [send], {"around": (now() - HOUR, now())},
+        words="; no email that goes by what was given was under way between",
+    )  # fmt: skip
+
+
+@found(Finding.DELIVERED, PROVED, "attempt 1", "event")
+def never_by_an_order_of_which_nothing_went_then(desk: Desk) -> Iterator[Played]:
+    yield _of_another_time(desk)
+
+
+@found(Finding.ONE_COPY, PROVED, "attempt 1")
+def twice_by_an_order_of_which_nothing_went_then(desk: Desk) -> Iterator[Played]:
+    yield _of_another_time(desk)
+
+
+@found(Finding.ON_TIME, PROVED, "attempt 1", "event", "send")
+def late_by_an_order_of_which_nothing_went_then(desk: Desk) -> Iterator[Played]:
+    yield _of_another_time(desk)
+
+
+@found(Finding.NO_OPT_OUT, PROVED, "attempt 1", "send")
+def unwanted_by_an_order_of_which_nothing_went_then(desk: Desk) -> Iterator[Played]:
+    yield _of_another_time(desk)
 
 
 # ── never: what became of the send ───────────────────────────────────────────────────────────────────────────────────
@@ -646,6 +689,18 @@ def never_though_a_person_counted_it_as_accepted(desk: Desk) -> Iterator[Played]
 @found(Finding.SILENT, PROVED, "attempt 1")
 def never_though_the_provider_took_it_and_tells_nothing(desk: Desk) -> Iterator[Played]:
     yield _sent(desk, "quiet")
+
+
+@found(Finding.CONTRADICTION, CANNOT_TELL, "send")
+def never_since_somebody_mended_the_ledger_by_hand(desk: Desk) -> Iterator[Played]:
+    """A call got no answer, and somebody with psql did away with the row that was in their way."""
+    played = _sent(desk, "lost-quiet", stream=desk.stream(keys=False))
+    (send,) = played.sends
+    row = desk.place.one("delete from sendonce.work w where send_id = %s returning to_jsonb(w) as work", send)["work"]
+    assert "contradicts itself" in desk.answer(Complaint.TWICE, str(send))[1].sentence, "whatever the complaint is"
+    played.words = "contradicts itself"
+    yield played
+    desk.place.run("insert into sendonce.work select (jsonb_populate_record(null::sendonce.work, %s)).*", Jsonb(row))
 
 
 @found(Finding.COMPLAINED, PROVED, "attempt 1", "event")
@@ -1013,8 +1068,19 @@ def test_the_cause_is_found_and_its_rows_prove_it(desk: Desk, situation: Situati
     assert not set("{}[]…") & set(words)
 
 
-def test_every_cause_but_one_is_played() -> None:
-    assert {situation.finding for situation in SITUATIONS} == set(Finding) - {Finding.CONTRADICTION}
+def test_every_cause_is_played() -> None:
+    assert {situation.finding for situation in SITUATIONS} == set(Finding)
+
+
+def test_an_old_email_that_was_asked_for_again_has_a_reply_of_its_own(desk: Desk) -> None:
+    ada, send = _asked_for_again_after_days(desk, text="Thank you")
+    desk.go()
+    case, answer = desk.answer(Complaint.NEVER, ada.address, around=(now() - HOUR, now()))
+    assert answer.about == send
+    words = reply(answer, case.now)
+    assert words.startswith("No new email was sent to you on "), "and not that it was delivered"
+    old = now() - timedelta(days=10)
+    assert f"a repeat of an earlier email, which left us on {old.day} {old:%B}" in words
 
 
 def test_every_cause_has_a_reply() -> None:

@@ -62,6 +62,10 @@ class Watch:
         with self.place.database.transaction() as connection:
             for table in ("holds", "work", "messages", "sends"):
                 connection.execute(f"delete from sendonce.{table}")  # type: ignore[call-overload]
+        self.held_too(number)
+
+    def held_too(self, number: int) -> None:
+        """So many receipts are held besides."""
         ask(self.place, *(f"k:{i}" for i in range(number)))
         self.place.run(
             "update sendonce.work set state = 'held', claim_at = null, check_at = 'infinity', reason = 'late'"
@@ -69,6 +73,8 @@ class Watch:
         self.place.run(
             "insert into sendonce.holds (send_id, workspace_id, mailstream, reason, waives)"
             " select send_id, workspace_id, mailstream, reason, array['late'] from sendonce.work"
+            " where workspace_id = %s",
+            self.place.workspace,
         )
 
     def look(self) -> None:
@@ -514,3 +520,63 @@ def test_a_silence_that_makes_no_sense_is_refused(watch: Watch, changed: dict[st
     } | changed  # fmt: skip
     with watch.place.database.transaction() as connection, pytest.raises(Refused, match=why):
         alerts.silence(connection, **given)
+
+
+# ── many workspaces ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def damaged(place: Place, table: str) -> Iterator[None]:
+    """The database refuses to store what the workspace has in this table."""
+    place.run(
+        "create function sendonce.refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'this page is damaged'; end $$"
+    )
+    place.run(
+        f"create trigger refuse before insert or update on sendonce.{table} for each row"
+        f" when (new.workspace_id = '{place.workspace}') execute function sendonce.refuse()"
+    )
+    yield
+    place.run("drop function sendonce.refuse() cascade")
+
+
+@pytest.mark.parametrize("table", ["alerts", "alert_rules", "alert_notices"])
+def test_what_fails_for_one_workspace_keeps_no_other_from_being_told(watch: Watch, table: str) -> None:
+    other = Watch(Place(watch.place.database, name="other"), watch.settings)
+    for one in (watch, other):
+        one.rule()
+        one.channel(ChannelKind.SLACK, slack_target("https://example.com/hook"))
+    watch.held(3)
+    other.held_too(3)
+    with damaged(watch.place, table):
+        watch.look()
+        assert [alert.rule for alert in other.history()] == ["held-sends"]
+        assert told(other) == 1
+        assert told(watch) == 0
+    watch.look()
+    assert [alert.rule for alert in watch.history()] == ["held-sends"], "it was only put off"
+    assert (told(watch), told(other)) == (1, 1)
+
+
+def told(watch: Watch) -> int:
+    """So many notices were made in a workspace."""
+    place = watch.place
+    number: int = place.one(
+        "select count(*) as n from sendonce.alert_notices where workspace_id = %s", place.workspace
+    )["n"]
+    return number
+
+
+def test_a_rule_that_nobody_could_look_at_waits_anew_before_it_fires(watch: Watch) -> None:
+    watch.rule(replace(HELD, hold_for=timedelta(minutes=5)))
+    watch.held(3)
+    watch.look()
+    watch.pass_time(timedelta(minutes=4))
+    with damaged(watch.place, "alerts"):
+        watch.pass_time(timedelta(minutes=2))
+        watch.look()  # it would fire now
+    watch.look()
+    assert watch.history() == [], "what was not seen did not stay as it was"
+    watch.pass_time(timedelta(minutes=6))
+    watch.look()
+    assert [alert.rule for alert in watch.history()] == ["held-sends"]

@@ -4,9 +4,10 @@ that a call which was accepted and never answered is settled without a person, b
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -33,6 +34,7 @@ NEVER = 1e9
 """A look-up that shows nothing for so many milliseconds shows nothing at all."""
 
 IN_DOUBT = {"timeout", "silent", "lost", "reset", "error", "garbage"}
+SILENT = {"timeout", "silent"}
 TAKEN = {"timeout", "lost", "garbage"}
 """Those in doubt that the provider took all the same."""
 
@@ -45,6 +47,20 @@ class Desk:
     played: Played
     simulator: Simulator
     account: UUID
+
+    def news(self, word: str, number: int = 3) -> dict[str, UUID]:
+        """Ask for news to so many recipients who choose this story; their ids."""
+        names = [f"{word}{n}" for n in range(number)]
+        with self.place.database.transaction() as connection:
+            for name in names:
+                request = {
+                    "mailstream": "news", "key": f"news:{name}",
+                    "recipient": {"id": name, "address": f"{word}+{name}@example.test"},
+                    "trigger": {"type": "campaign", "id": "april"},
+                    "message": {"from": "shop@example.test", "subject": "News", "text": "It is spring"},
+                }  # fmt: skip
+                connection.execute("select sendonce.enqueue(%s)", [Jsonb(request)])
+        return {name: send_id(self.place.workspace, "news", f"news:{name}") for name in names}
 
     def ask(self, *words: str) -> dict[str, UUID]:
         """Ask for a send to each of these recipients, who choose their own story; their ids by these words."""
@@ -99,12 +115,13 @@ class Desk:
         return taken
 
     @contextmanager
-    def worker(self, *, hasty: bool = False) -> Iterator[None]:
+    def worker(self, *, hasty: bool = False, lanes: int = 2) -> Iterator[None]:
         """A worker in threads of this process. Only where nobody would answer anyway is it to be a hasty one: a busy
-        machine may be late with an answer that there is."""
+        machine may be late with an answer that there is. One lane claims all that is there together."""
         settings = Settings(
             database_url=self.place.database.url, secret_key=SECRET, encryption_keys=KEYS, retry_seconds=0.05,
             poll_seconds=0.05, request_timeout_seconds=1 if hasty else 60, lease_seconds=120,
+            lanes=lanes,
         )  # fmt: skip
         worker = Worker(settings, only=LOOPS)
         thread = threading.Thread(target=worker.run)
@@ -208,3 +225,53 @@ def test_a_call_that_was_accepted_and_never_answered_is_settled_by_events(desk: 
         "select send_id, provider_message_id as told from sendonce.attempts where status = 'accepted'"
     )
     assert {str(row["send_id"]): row["told"] for row in kept} == ids, "the attempt has the id that the event told"
+
+
+# ── several with one call ────────────────────────────────────────────────────────────────────────────────────────────
+
+SHARING = [
+    replace(played, settings=settings)
+    for played in PLAYED
+    for known in (provider(played.name),)
+    for settings in ({**played.settings, **{s.name: "true" for s in known.settings if s.for_batches}},)
+    if known.capabilities(settings).batch_size > 1
+]
+"""The providers whose calls may be shared, each with an account that asks for it."""
+
+
+@pytest.mark.parametrize("desk", SHARING, ids=lambda played: played.name, indirect=True)
+def test_a_call_that_several_share_leaves_each_in_its_state_and_evidence_settles_each(desk: Desk) -> None:
+    place, simulator = desk.place, desk.simulator
+    place.run("update sendonce.mailstreams set batches = true where name = 'news'")
+    simulator.configure(look_up_delay_ms=NEVER, webhooks={"paused": True})
+    # The ledger treats all alike: two of them stand for every end, with a key and without.
+    all_ends = desk.played.name in ("resend", "postmark")
+    answered = {"ada": "accepted"} | ({"busy": "accepted", "reject": "failed"} if all_ends else {})
+    in_doubt = IN_DOUBT if all_ends else {"lost"}
+    sends: dict[str, dict[str, UUID]] = {}
+    with desk.web():
+        with desk.worker(lanes=1):
+            for word in (*answered, *sorted(in_doubt - SILENT)):
+                sends[word] = desk.news(word)
+                desk.become(sends[word], dict.fromkeys(sends[word], answered.get(word, "unknown")))
+        if all_ends:
+            with desk.worker(hasty=True, lanes=1):
+                for word in sorted(SILENT):
+                    sends[word] = desk.news(word)
+                    desk.become(sends[word], dict.fromkeys(sends[word], "unknown"))
+        for word, members in sends.items():
+            rows = place.all(
+                "select batch, n, status::text from sendonce.attempts where send_id = any(%s) order by n",
+                list(members.values()),
+            )
+            (batch,) = {row["batch"] for row in rows if row["n"] == 1}
+            assert batch is not None, f"{word}: all in one call"
+            assert {row["batch"] for row in rows if row["n"] > 1} <= {None}, f"{word}: and alone after that"
+        assert len({row.call for row in simulator.books if row.send_id in map(str, sends["ada"].values())}) == 1
+        simulator.configure(webhooks={"paused": False})
+        for word in in_doubt:
+            state = "accepted" if word in TAKEN else "unknown"
+            desk.become(sends[word], dict.fromkeys(sends[word], state))
+    taken = {str(send) for word in sends.keys() & {"ada", "busy", *TAKEN} for send in sends[word].values()}
+    assert Counter(row.send_id for row in simulator.books) == dict.fromkeys(taken, 1), "each once"
+    assert desk.evidence(*sends["lost"].values()) == {"told by an event"}

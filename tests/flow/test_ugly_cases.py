@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crew import attempts_of, reason_of, until, verdicts_of
+from tests.crew import ask_one, attempts_of, reason_of, swept, until, verdicts_of
 from tests.flow.town import Town
 
 # ── a time-out after acceptance ──────────────────────────────────────────────────────────────────────────────────────
@@ -200,3 +200,27 @@ def test_two_workers_started_at_once_send_each_of_two_thousand_once(town: Town) 
     assert town.copies() == dict.fromkeys(map(str, sends), 1)
     workers = town.place.one("select count(distinct worker) as n from sendonce.attempts")
     assert workers["n"] == 2, "both had a part in it"
+
+
+# ── a worker killed in the middle of a call that several share ───────────────────────────────────────────────────────
+
+
+def test_a_worker_killed_in_a_shared_call_leaves_all_its_members_in_doubt_and_events_settle_each(town: Town) -> None:
+    town.stream(policy="release", keys=True)
+    town.place.run("update sendonce.mailstreams set unknown_policy = 'release', batches = true where name = 'news'")
+    sends = [ask_one(town.place, f"news:{n}", stream="news", address=f"ada+{n}@example.test") for n in range(4)]
+    with town.web():
+        town.simulator.configure(hold_answers=True, webhooks={"paused": True})
+        worker = town.worker("dispatch")
+        assert town.simulator.wait_taken(4, 30)
+        town.kill(worker)
+        assert swept(town.place).doubted == 4
+        assert len({row.call for row in town.simulator.books}) == 1
+        assert {row.key for row in town.simulator.books} == {
+            str(row["batch"]) for row in town.place.all("select distinct batch from sendonce.attempts")
+        }
+        town.simulator.configure(hold_answers=False, webhooks={"paused": False})
+        town.simulator.flush()
+        town.wait_for(accepted=4)
+    assert [attempts_of(town.place, send) for send in sends] == [["accepted"]] * 4
+    assert town.copies() == {str(send): 1 for send in sends}

@@ -44,6 +44,14 @@ def test_the_straight_path_is_told_from_the_send_and_its_attempt_alone(factory: 
     assert not any(entry.trouble for entry in found)
 
 
+def test_an_attempt_that_shared_its_call_says_with_how_many(factory: Factory) -> None:
+    send = factory.accepted()
+    factory.share_a_call(send, *(factory.accepted(recipient=f"recipient_{n}") for n in range(2, 26)))
+    start, end = of_lane(factory, send, Lane.ATTEMPT)
+    assert (start.what, start.detail) == ("Attempt 1: handing over to Resend", "in one call with 24 others")
+    assert "others" not in end.detail
+
+
 def test_entries_come_oldest_first(factory: Factory) -> None:
     send = factory.held()
     factory.event(send, "opened", occurred=-5)

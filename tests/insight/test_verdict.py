@@ -148,6 +148,24 @@ def cancelled_by_policy(factory: Factory) -> UUID:
     return send
 
 
+def held_after_a_shared_call(made: Factory) -> UUID:
+    send = made.held()
+    made.share_a_call(send, made.accepted(recipient="two"), made.failed(recipient="three"))
+    return send
+
+
+def unknown_after_a_shared_call(made: Factory) -> UUID:
+    send = made.unknown()
+    made.share_a_call(send, made.unknown(recipient="two"))
+    return send
+
+
+def submitting_in_a_shared_call(made: Factory) -> UUID:
+    send = made.submitting()
+    made.share_a_call(send, made.submitting(recipient="two"))
+    return send
+
+
 def suppressed_then_lifted(factory: Factory) -> UUID:
     send = factory.suppressed()
     alter(factory, "suppressions set suppressed = false, source = 'person', said_at = %(at)s", at=at(500))
@@ -410,6 +428,30 @@ CASES = {
         "so it may have been taken",
         "may now make two",
         world={"key_window": timedelta(minutes=45)},
+    ),
+    "held_after_a_shared_call": Case(
+        held_after_a_shared_call,
+        Cause.HELD_IN_DOUBT,
+        CANNOT_TELL,
+        "attempt 1 at 12:00:02, in one call with 2 others, got no answer from Resend (read timeout), so it may have",
+        "Its call carried others too, and alone it would be another call, so submitting it again may make two.",
+    ),
+    "unknown_after_a_shared_call": Case(
+        unknown_after_a_shared_call,
+        Cause.UNKNOWN,
+        CANNOT_TELL,
+        "attempt 1 at 12:00:02, in one call with 1 other, got no answer",
+        "Unknown until 12:30:32, then held for a person",
+        now=100,
+        world={"unknown_policy": "release"},
+    ),
+    "submitting_in_a_shared_call": Case(
+        submitting_in_a_shared_call,
+        Cause.SUBMITTING,
+        CANNOT_TELL,
+        "(attempt 1, in one call with 1 other)",
+        "The provider answers within seconds",
+        now=5,
     ),
     "held_late": Case(
         Factory.held_late,

@@ -333,6 +333,10 @@ class Explorer:
             if life.may_be_taken:
                 life.found.append(f"attempt {started.n} was started while an earlier one could still be taken")
 
+    def part(self, candidates: Sequence[Started]) -> list[list[UUID]]:
+        """Each goes alone: there is but one send."""
+        return []
+
     def submit(self, started: Started, deadline: Deadline) -> Finished:
         """The provider, in the place of the worker's submitter."""
         life = self.lives[started.send_id]

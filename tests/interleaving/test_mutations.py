@@ -80,11 +80,12 @@ def drop_the_claim_fence(mutate: Mutate) -> None:
     start = attempts.start
 
     def under_any_claim(
-        connection: Connection, worker: UUID, claims: Sequence[Claim], windows: attempts.Windows
-    ) -> list[Started]:
+        connection: Connection, worker: UUID, claims: Sequence[Claim], windows: attempts.Windows, *,
+        part: attempts.Part | None = None,
+    ) -> list[Started]:  # fmt: skip
         held = work.lock(connection, [claim.send_id for claim in claims])
         current = [Claim(c.send_id, held[c.send_id].claim_number, c.mail_class) for c in claims if c.send_id in held]
-        return start(connection, worker, current, windows)
+        return start(connection, worker, current, windows, part=part)
 
     mutate.setattr(attempts, "start", under_any_claim)
 

@@ -16,19 +16,24 @@ SENDS = 1_000_000 if SOAK else 100_000
 
 
 @pytest.fixture(scope="package")
-def full(server_url: str, template_database: str) -> Iterator[Factory]:
-    """A large ledger, analysed, whose planner behaves as it does by default."""
+def full_database(server_url: str, template_database: str) -> Iterator[Database]:
+    """That of the large ledger."""
     with own_database(server_url, template_database) as url:
         database = Database(url, pool_size=1)
-        connection = database.connect()
-        factory = Factory(connection)
-        factory.stream("welcome")
-        generated.fill(
-            connection, factory.vault, workspace=factory.workspace, account=factory.account, sends=SENDS
-        )  # fmt: skip
-        connection.commit()
-        connection.autocommit = True
-        connection.execute("vacuum analyze")
-        yield factory
-        connection.close()
+        yield database
         database.close()
+
+
+@pytest.fixture(scope="package")
+def full(full_database: Database) -> Iterator[Factory]:
+    """A large ledger, analysed, whose planner behaves as it does by default."""
+    connection = full_database.connect()
+    factory = Factory(connection)
+    factory.stream("welcome")
+    generated.fill(connection, factory.vault, workspace=factory.workspace, account=factory.account, sends=SENDS)
+    generated.roll_up(connection, workspace=factory.workspace, days=10)
+    connection.commit()
+    connection.autocommit = True
+    connection.execute("vacuum analyze")
+    yield factory
+    connection.close()

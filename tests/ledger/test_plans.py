@@ -13,16 +13,21 @@ from uuid import UUID, uuid4
 import pytest
 
 from bench import generated
-from bench.plans import MOST_PAGES, pages, scanned
+from bench.plans import MOST_PAGES, pages, ran, scanned
 from dashboard.ledger import listing, search
+from dashboard.ledger.access import hasher, put_role
 from dashboard.ledger.behind import Behind, Span
-from dashboard.ledger.database import BY_INDEX, compiled, statement
+from dashboard.ledger.database import BY_INDEX, Database, compiled, statement
 from dashboard.ledger.listing import Cursor, SendFilter
 from dashboard.ledger.search import Before
-from dashboard.ledger.tables import NO_ACCOUNT
+from dashboard.ledger.tables import NO_ACCOUNT, Role
 from dashboard.lifecycle import State, Verdict
+from dashboard.settings import Settings
 from tests.conftest import SOAK
 from tests.factories import Factory
+from tests.place import KEYS
+from tests.serving import the_app
+from tests.web.conftest import PASSWORD, Browser
 
 pytestmark = pytest.mark.xdist_group("large ledger")
 
@@ -143,7 +148,7 @@ def test_retention_comes_to_what_is_old_by_an_index(full: Factory, kept: str) ->
 OPERATIONS: dict[str, dict[str, object]] = {
     "read_held": {
         "after_at": None, "after_id": None, "limit": 50, "mailstream": "receipts", "account": None, "reason": None,
-        "failure": None,
+        "failure": None, "hold_ids": None,
     },
     "read_incidents": {"counted": 10_000, "limit": 12},
     "read_alike": {"provider": "resend", "error_class": "read_timeout", "phase": None, "scanned": 2_000},
@@ -171,10 +176,78 @@ def test_no_list_of_operations_reads_a_hot_table_from_end_to_end(full: Factory, 
         assert scanned(full.connection, statement(name), bind, more=("holds",)) == set()
 
 
+def test_holds_that_are_named_are_not_looked_for_among_all(full: Factory) -> None:
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(HELD_ONCE.replace("recorded_at + interval '1 hour', 'person'", "null, null"))
+        full.connection.execute("analyze sendonce.holds")
+        some = [row[0] for row in full.connection.execute("select id from sendonce.holds order by id limit 3")]
+        bind = {"workspace_id": full.workspace, **OPERATIONS["read_held"], "mailstream": None, "hold_ids": some}
+        assert scanned(full.connection, statement("read_held"), bind, more=("holds",)) == set()
+        assert pages(full.connection, statement("read_held"), bind) < 100
+
+
+WAITS = """
+insert into sendonce.outbox (send_id, workspace_id, request)
+select id, workspace_id, '{}' from sendonce.sends limit 5000
+"""
+"""A relay that has stood still."""
+
+BY_INDEX_ALONE = {"work", "holds", "rollups", "rollup_hours", "latencies", "latency_hours", "carriers", "outbox"}
+"""What the overview reads that grows with time, or with what is open."""
+SMALL = {
+    "markers", "workers", "accounts", "account_checks", "mailstreams", "workspaces", "users", "roles", "sessions",
+    "settings", "api_tokens",
+}  # fmt: skip
+
+
+def test_every_statement_of_the_overview_reads_roll_ups_what_is_open_and_small_tables_alone(
+    full: Factory, full_database: Database
+) -> None:
+    """Whichever statements its pages run: they are taken from the server, which has prepared them."""
+    person = full.add("users", login="ada", name="Ada", password_hash=hasher.hash(PASSWORD))
+    put_role(full.connection, user_id=person, workspace_id=full.workspace, role=Role.OPERATOR)
+    settings = Settings(database_url=full_database.url, secret_key="s" * 40, encryption_keys=KEYS)
+    browser = Browser(the_app(settings, full_database, full.vault).test_client())
+    assert browser.log_in("ada").status_code == 303
+    full.connection.execute(HELD_ONCE)
+    full.connection.execute(WAITS)
+    full.connection.execute("analyze sendonce.holds, sendonce.outbox")
+    database = Database(full_database.url, pool_size=1)  # in whose session nothing else was done
+    the_app(settings, database, full.vault)
+    for where in ("", "/figures"):
+        for span in ("1h", "30d"):  # of minutes, and of hours
+            for narrowed in ({}, {"mailstream": "receipts"}, {"account": "main"}):
+                answer = browser.get(f"/overview{where}", query={"range": span, **narrowed})
+                assert answer.status_code == 200
+    with database.snapshot() as connection:
+        by_it = ran(connection)
+    database.close()
+    full.connection.execute("truncate sendonce.outbox, sendonce.holds cascade")
+    assert len(by_it) > 10
+    assert {"rollups", "rollup_hours", "latencies", "outbox", "work"} <= {table for one in by_it for table in one.read}
+    for one in by_it:
+        assert one.read <= BY_INDEX_ALONE | SMALL, one.statement
+        assert not one.scanned & BY_INDEX_ALONE, one.statement
+
+
 def test_the_domains_of_an_account_come_from_its_newest_sends_by_an_index(full: Factory) -> None:
     bind = {"account_id": full.account, "streams": 50, "each": 10}
     assert scanned(full.connection, statement("read_newest_bodies"), bind) == set()
     assert pages(full.connection, statement("read_newest_bodies"), bind) < MOST_PAGES
+
+
+def test_whose_an_event_is_comes_by_an_index(full: Factory) -> None:
+    (message_id,) = full.connection.execute(
+        "select provider_message_id from sendonce.attempts where send_id = %s", [_a_send(full)]
+    ).fetchone() or ("",)
+    told = {"i": [0, 1], "send_id": [_a_send(full), None], "provider_message_id": [message_id, message_id]}
+    where = {"account_id": full.account, "workspace_id": full.workspace}
+    kept = {"send_ids": [_a_send(full)], "message_ids": [message_id], "after": None, "limit": 1000}
+    with full.connection.transaction(force_rollback=True):
+        full.connection.execute(BY_INDEX)
+        for name, bind in (("match_events", told | where), ("find_unmatched", kept)):
+            assert scanned(full.connection, statement(name), bind) == set(), name
+            assert pages(full.connection, statement(name), bind) < MOST_PAGES, name
 
 
 def test_gauges_and_roll_ups_come_to_their_rows_by_an_index(full: Factory) -> None:

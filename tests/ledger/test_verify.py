@@ -417,6 +417,48 @@ def a_retry_in_doubt_without_the_key(made: Factory) -> Planted:
     return send, "which was in doubt, under another key"
 
 
+def in_a_batch(made: Factory, **attempt: object) -> UUID:
+    """A send whose call was shared and is in doubt; with ``attempt`` as it is told of its twin."""
+    sends = [made.unknown(recipient="one"), made.unknown(recipient="two")]
+    made.share_a_call(*sends)
+    for name, value in attempt.items():
+        change(made, f"update sendonce.attempts set {name} = %s where send_id = %s", value, sends[0])
+    return min(sends, key=str)
+
+
+@plants(8)
+def a_member_of_a_batch_under_its_own_key(made: Factory) -> Planted:
+    send = made.unknown()
+    change(made, "update sendonce.attempts set batch = %s", uuid4())
+    return send, "instead of the id of the batch"
+
+
+@plants(8)
+def a_batch_of_two_accounts(made: Factory) -> Planted:
+    other = made.add("accounts", workspace_id=made.workspace, name="other", provider="smtp")
+    return in_a_batch(made, account_id=other), "its members do not share the account"
+
+
+@plants(8)
+def a_batch_that_was_begun_twice(made: Factory) -> Planted:
+    return in_a_batch(made, started_at=at(2.5)), "its members do not share the time"
+
+
+@plants(8)
+def a_batch_of_two_workers(made: Factory) -> Planted:
+    return in_a_batch(made, worker=uuid4()), "its members do not share the worker"
+
+
+@plants(3)
+def a_member_of_a_batch_released_by_a_key(made: Factory) -> Planted:
+    send = retried(made)
+    doubt(made)
+    release(made, "reconcile", "released_by_key")
+    batch = uuid4()
+    change(made, "update sendonce.attempts set batch = %s, idempotency_key = %s", batch, str(batch))
+    return send, "what was in doubt went in a batch"
+
+
 @plants(9)
 def an_open_send_without_its_message(made: Factory) -> Planted:
     send = made.pending()

@@ -5,7 +5,7 @@ pauses and a change of provider come when they like. In the end the invariants h
 providers' books, and nobody got a mail twice except by a person's word.
 
 A walk is its seed and its steps, each with dice of its own: what broke is made shorter by leaving steps out, printed,
-and can be walked again alone. (Batch calls are not in the product yet.)
+and can be walked again alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import cycle
 from uuid import UUID, uuid4
 
 import pytest
@@ -37,7 +38,7 @@ from tests.conftest import SCHEDULES, SOAK
 from tests.crew import (
     HOUR,
     Hand,
-    attempt_ages,
+    attempts_age,
     decide,
     due_now,
     graces_end,
@@ -46,6 +47,7 @@ from tests.crew import (
     person,
     reconciled,
     record_in,
+    sharing_a_call,
     swept,
     told,
     violations,
@@ -65,8 +67,11 @@ ACCOUNTS = {"a": True, "b": True, "c": False}
 """Accounts, and whether their provider honours keys."""
 
 EMPTY_LEDGER = emptying("workspaces", "accounts", "mailstreams", "users")
-STREAMS = {"receipts": "release", "statements": "hold", "codes": "cancel"}
+STREAMS = {"receipts": "release", "statements": "hold", "codes": "cancel", "news": "release"}
 """Mailstreams, and what they do where nobody knows whether a send was taken."""
+_CLASSES = {"codes": "security", "news": "campaign"}
+BATCHES = {"news"}
+"""Those that send in batches."""
 
 
 @dataclass
@@ -91,11 +96,16 @@ class Books:
         """Take a message. A repeat under a key that is honoured and remembered there gets the first answer again."""
         copies = self.taken.setdefault(started.send_id, [])
         for copy in copies:
-            there = (copy.started.account_id, copy.started.endpoint) == (started.account_id, started.endpoint)
+            there = _key(copy.started) == _key(started)
             if there and started.account_id in self.keyed and copy.age < KEY_WINDOW:
                 return copy
         copies.append(Copy(uuid4().hex, started))
         return copies[-1]
+
+
+def _key(started: Started) -> tuple[object, ...]:
+    """By what a provider recognises a repeat: a batch by its own key."""
+    return started.account_id, started.endpoint, started.batch
 
 
 @dataclass
@@ -131,12 +141,12 @@ class Walk:
         place.run(
             "update sendonce.mailstreams m set account_id = n.account_id, paused_at = null, paused_reason = null"
             " from unnest(%(streams)s::text[], %(accounts)s::uuid[]) n (name, account_id) where m.name = n.name",
-            streams=list(STREAMS), accounts=self.accounts,
+            streams=list(STREAMS), accounts=[account for account, _ in zip(cycle(self.accounts), STREAMS)],
         )  # fmt: skip
         often = [self.ask, self.claim, self.start, self.finish, self.later, self.reconcile]
         seldom = [
-            self.ask_by_outbox, self.lose_a_commit, self.lapse, self.tell, self.hear_of_harm, self.cancel, self.forget,
-            self.retain, self.pause,
+            self.ask_by_outbox, self.ask_for_news, self.lose_a_commit, self.lapse, self.tell, self.hear_of_harm,
+            self.cancel, self.forget, self.retain, self.pause,
         ]  # fmt: skip
         rarely_possible = [self.decide, self.replay, self.age, self.switch]
         # Each walk has its own mood: what never happens in it makes room for what else may happen often.
@@ -208,6 +218,15 @@ class Walk:
             outbox.relay(connection, self.place.vault, limit=100)
         return True
 
+    def ask_for_news(self) -> bool:
+        """Some at once, as campaigns do."""
+        keys = [f"order:{number}" for number in range(self.dice.randint(2, 3))]
+        with self.place.database.transaction() as connection:
+            record_in(connection, self.place, *keys, stream="news")
+        for key in keys:
+            self._note("news", key)
+        return True
+
     def claim(self) -> bool:
         hand = self.dice.choice(self.hands)
         claims = hand.claim(self.dice.randint(1, 4))
@@ -220,11 +239,19 @@ class Walk:
         if not self.claims and not self.claim():
             return False
         hand, claims = self.claims.pop(self.dice.randrange(len(self.claims)))
+        hand.part = self._part
         for started in hand.start(claims):
             self.calls.append(self._call(hand, started))
         if self.dice.random() < 0.1:
             self.claims.append((hand, claims))
         return True
+
+    def _part(self, candidates: Sequence[Started]) -> list[list[UUID]]:
+        """Calls of several, as an account's channel might choose them; some go alone."""
+        calls: dict[tuple[UUID, int], list[UUID]] = {}
+        for one in candidates:
+            calls.setdefault((one.account_id, self.dice.randrange(2)), []).append(one.send_id)
+        return list(calls.values())
 
     def _call(self, hand: Hand, started: Started) -> Call:
         kinds: list[Kind] = ["accepted", "ambiguous", "refused", "refused_for_now", "account_trouble", "never_written"]
@@ -361,8 +388,9 @@ class Walk:
         return send is not None
 
     def _grow(self, send: UUID, by: timedelta) -> None:
-        attempt_ages(self.place, send, by)
-        for copy in self.books.taken.get(send, ()):
+        sends = sharing_a_call(self.place, send)
+        attempts_age(self.place, sends, by)
+        for copy in (copy for each in sends for copy in self.books.taken.get(each, ())):
             copy.age += by
 
     def switch(self) -> bool:
@@ -466,7 +494,7 @@ EVERYWHERE = {
     "accept", "doubt", "give_back", "retry_later", "fail", "hold", "cancel", "release", "suppress",
     "attempt accepted", "attempt rejected", "attempt ambiguous", "attempt abandoned", "delivery duplicate",
     "delivery in_progress", "delivery mismatch", "hold unconfirmed", "end accepted", "end failed", "end suppressed",
-    "end cancelled", "end open", "stripped",
+    "end cancelled", "end open", "stripped", "in a batch", "alone after a batch", "hold went_in_a_batch",
 }  # fmt: skip
 SELDOM = {"hold key_ended", "decided resend", "decided mark_accepted", "decided cancel", "replay"}
 """Where so few of the walks come that only a thousand of them surely do."""
@@ -496,6 +524,9 @@ def walked(place: Place, seed: int, steps: Sequence[int]) -> list[str]:
             " union all select 'stripped' from sendonce.sends where stripped_at is not null"
             " union all select 'decided ' || decision from sendonce.decisions"
             " union all select 'taken twice' from sendonce.second_message_ids"
+            " union all select 'in a batch' from sendonce.attempts where batch is not null"
+            " union all select 'alone after a batch' from sendonce.attempts e join sendonce.attempts r using (send_id)"
+            "   where e.batch is not null and r.n > e.n"
         )
     )
     return [*broken, f"seed {seed}: {', '.join(walk.log)}"] if broken else []
@@ -529,8 +560,8 @@ def place(server_url: str, template_database: str) -> Iterator[Place]:
         made.run("delete from sendonce.mailstreams")
         for name, policy in STREAMS.items():
             made.stream(
-                name, "security" if name == "codes" else "transactional", unknown_policy=policy, max_attempts=6,
-                retain_for=timedelta(days=90),
+                name, _CLASSES.get(name, "transactional"), unknown_policy=policy, max_attempts=6,
+                retain_for=timedelta(days=90), batches=name in BATCHES,
             )  # fmt: skip
         yield made
         database.close()

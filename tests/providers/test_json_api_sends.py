@@ -157,7 +157,7 @@ def test_sparkpost_does_not_read_the_content_as_its_template() -> None:
 
 
 @every_provider
-def test_what_is_only_read_for_events_or_checks_does_not_move_an_account(name: str) -> None:
+def test_what_says_nothing_of_where_a_call_goes_does_not_move_an_account(name: str) -> None:
     chosen = provider(name)
     settings = {**CREDENTIALS, "base_url": "https://api.example.com"}
     for one in chosen.settings:

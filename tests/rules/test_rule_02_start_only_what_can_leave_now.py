@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 import pytest
 
@@ -46,6 +47,23 @@ def test_a_lane_has_no_more_attempts_open_than_places_and_a_kill_leaves_no_more_
         simulator.release_answers()
         _drain(lane)
     assert sorted({state_of(place, send) for send in sends}) == ["accepted"]
+
+
+def test_a_call_that_several_share_takes_a_place_for_each(place: Place, simulator: Simulator) -> None:
+    point_at(place, simulator)
+    place.run("update sendonce.mailstreams set batches = true where name = 'news'")
+    sends = [ask_one(place, f"news:{i}", stream="news", address=f"ada+{i}@example.com") for i in range(10)]
+    with a_lane(place, places=3) as lane:
+        lane.go_round()
+        assert simulator.wait_taken(3)
+        for _ in range(3):
+            lane.go_round()
+        counts = place.one("select count(*) as n, count(distinct batch) as calls from sendonce.attempts")
+        assert (counts, len(simulator.books), lane.in_flight) == ({"n": 3, "calls": 1}, 3, 3)
+        simulator.release_answers()
+        _drain(lane)
+    assert sorted({state_of(place, send) for send in sends}) == ["accepted"]
+    assert [len(list(call)) for _, call in groupby(simulator.books, key=lambda row: row.call)] == [3, 3, 3, 1]
 
 
 def _drain(lane: Lane) -> None:

@@ -125,7 +125,8 @@ def test_a_row_with_json_that_only_the_database_can_read_becomes_a_dead_letter(p
     place.run("select sendonce.enqueue(%s::jsonb)", asked)
     enqueue(place, "after")
     assert relay(place) == Relayed(taken=3, won=2, dead=1)
-    assert place.one("select reason from sendonce.dead_letters")["reason"].startswith("request: ")
+    # Newer versions of Python read as deep as the database does, and then it is no metadata.
+    assert place.one("select reason from sendonce.dead_letters")["reason"].startswith(("request: ", "metadata: "))
     assert place.count("outbox") == 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from dashboard.ledger import attempts
 from dashboard.ledger.accounts import save_account
 from dashboard.lifecycle import Decision, EventType
 from dashboard.worker.reconcile import match_again
-from tests.crew import Hand, ask_one, attempts_of, decide, hear, held, state_of, told
-from tests.place import Place
+from tests.crew import BACKOFF, HOUR, Hand, ask, ask_one, attempts_of, decide, hear, held, state_of, told
+from tests.place import Place, outcome_of
 
 
 def _another_account(place: Place) -> UUID:
@@ -70,3 +71,19 @@ def test_repeats_that_came_while_nobody_knew_the_send_are_not_forgotten(place: P
         hear(place, fact)
     Hand(place).send("accepted", "msg-1")
     assert place.one("select send_id, repeats from sendonce.events") == {"send_id": send, "repeats": 2}
+
+
+def test_a_message_id_that_several_sends_have_leads_to_none_of_them(place: Place) -> None:
+    """As one call for several may give it. Events that came before both sends have it, and after."""
+    first, second = ask(place, "order:1", "order:2")
+    hand = Hand(place)
+    outcomes = [outcome_of(started, "accepted", "shared") for started in hand.start()]
+    assert hear(place, told(EventType.COMPLAINED, None, "shared")).unmatched == 1
+    with place.database.transaction() as connection:
+        attempts.finish(connection, hand.id, outcomes, backoff=BACKOFF, breaker=HOUR)
+    assert hear(place, told(EventType.BOUNCED, None, "shared")).unmatched == 1
+    with place.database.transaction() as connection:
+        assert match_again(connection, after=0) == 0
+    assert hear(place, told(EventType.DELIVERED, second, "shared")).stored == 1
+    rows = place.all("select id, delivery::text from sendonce.sends")
+    assert {row["id"]: row["delivery"] for row in rows} == {first: None, second: "delivered"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 from collections.abc import Callable
 from urllib.parse import urlencode
@@ -80,6 +81,35 @@ def test_a_bad_message_is_refused_in_words(start: Start, change: dict[str, str],
     assert word in reply.json["message"]
     assert send(sim, more=[("o:tag", f"t{n}") for n in range(4)]).status == 400
     assert sim.books == []
+
+
+def test_with_recipient_variables_each_recipient_gets_a_message_under_one_id(start: Start) -> None:
+    sim = start(dialect="mailgun")
+    variables = {"ada@example.test": {"id": 1, "first": "Ada %recipient.id%"}, "eve@example.test": {"id": "2"}}
+    fields = {
+        "subject": "Hey, %recipient.first%", "text": "%recipient_email% %recipient_name% 100% %x%",
+        "html": "<p>%recipient.id%</p>", "v:send_id": "send-%recipient.id%", "h:X-Number": "<%recipient.id%>",
+        "recipient-variables": json.dumps(variables),
+    }  # fmt: skip
+    reply = send(sim, fields, more=[("to", "eve@example.test, nobody@example.test")])
+    assert {row.message_id for row in sim.books} == {reply.json["id"].strip("<>")}
+    assert [(mail.to, mail.subject, mail.text, mail.html, mail.headers["X-Number"]) for mail in sim.mails()] == [
+        (['"Ada, Countess" <ada@example.test>'], "Hey, Ada %recipient.id%",
+         "ada@example.test Ada, Countess 100% %x%", "<p>1</p>", "<1>"),
+        (["eve@example.test"], "Hey, %recipient.first%", "eve@example.test  100% %x%", "<p>2</p>", "<2>"),
+        (["nobody@example.test"], "Hey, %recipient.first%", "nobody@example.test  100% %x%",
+         "<p>%recipient.id%</p>", "<%recipient.id%>"),
+    ]  # fmt: skip
+    assert [row.send_id for row in sim.books] == ["send-1", "send-2", "send-%recipient.id%"]
+
+
+def test_without_recipient_variables_all_recipients_see_each_other(start: Start) -> None:
+    sim = start(dialect="mailgun")
+    send(sim, {"text": "%recipient.id%"}, more=[("to", "eve@example.test")])
+    (mail,) = sim.mails()
+    assert (len(mail.to), mail.text) == (2, "%recipient.id%")
+    for bad in ("{", "[]", '{"ada@example.test": 1}'):
+        assert "JSON" in send(sim, {"recipient-variables": bad}).json["message"]
 
 
 def test_requests_that_are_no_send_call_are_refused(start: Start) -> None:

@@ -27,6 +27,10 @@ def mail(**changes: Any) -> dict[str, Any]:
     return {"personalizations": [person], "from": sender, "subject": "Hello", "content": content, **changes}
 
 
+def person(address: str = "ada@example.test", **own: Any) -> dict[str, Any]:
+    return {"to": [{"email": address}], **own}
+
+
 def send(sim: Simulator, **changes: Any) -> Reply:
     return Client(sim).call("POST", "/v3/mail/send", mail(**changes))
 
@@ -49,6 +53,18 @@ def test_one_call_may_hold_many_messages_which_share_an_id(start: Start) -> None
     assert len({row.message_id for row in sim.books}) == 1
 
 
+def test_each_message_of_a_call_may_have_a_subject_headers_and_substitutions_of_its_own(start: Start) -> None:
+    sim = start(dialect="sendgrid")
+    ada = person(subject="For -name-", substitutions={"-name-": "Ada", "-more-": "<b>"}, headers={"X-A": "1"})
+    eve = person("eve@example.test", headers={"X-B": "2"})
+    content = [{"type": "text/plain", "value": "Hi -name- -more-"}]
+    assert send(sim, personalizations=[ada, eve], content=content, headers={"X-A": "0"}).status == 202
+    assert [(mail.subject, mail.text, dict(mail.headers)) for mail in sim.mails()] == [
+        ("For Ada", "Hi Ada <b>", {"X-A": "1"}),
+        ("Hello", "Hi -name- -more-", {"X-A": "0", "X-B": "2"}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -65,6 +81,9 @@ def test_one_call_may_hold_many_messages_which_share_an_id(start: Start) -> None
         ({"headers": {"X-Number": 1}}, "headers"),
         ({"custom_args": {"number": 1}}, "custom_args"),
         ({"custom_args": {"long": "x" * 10_000}}, "personalizations.0.custom_args"),
+        ({"personalizations": [person("a@example.test"), person("A@example.test")]}, "personalizations"),
+        ({"personalizations": [person(headers={"Subject": "x"})]}, "personalizations.0"),
+        ({"personalizations": [person(substitutions={"-x-": "x" * 10_000})]}, "personalizations.0.substitutions"),
     ],
 )
 def test_a_bad_message_is_refused_with_the_field_that_is_wrong(

@@ -18,7 +18,7 @@ from dashboard.simulator import Simulator
 from tests.simulator.client import Arrival, Client, Receiver, Reply
 
 Start = Callable[..., Simulator]
-PATH = "/v2/email/outbound-emails"
+PATH, BULK = "/v2/email/outbound-emails", "/v2/email/outbound-bulk-emails"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:ses-events"
 
 
@@ -37,14 +37,14 @@ def simple(**changes: Any) -> dict[str, Any]:
 
 def send(
     sim: Simulator, document: Any = None, *, key: str = "AKID", secret: str = "secret", service: str = "ses",
-    tampered: bytes | None = None, **headers: str,
+    tampered: bytes | None = None, path: str = PATH, **headers: str,
 ) -> Reply:  # fmt: skip
     """A call that Amazon's own signer signed; ``tampered``: what is sent in place of the signed body."""
     body = json.dumps(mail() if document is None else document).encode()
-    request = AWSRequest("POST", sim.http_url + PATH, data=body, headers={"content-type": "application/json"})  # type: ignore[no-untyped-call]
+    request = AWSRequest("POST", sim.http_url + path, data=body, headers={"content-type": "application/json"})  # type: ignore[no-untyped-call]
     SigV4Auth(Credentials(key, secret), service, "eu-west-1").add_auth(request)  # type: ignore[no-untyped-call]
     signed = {**{name.lower(): value for name, value in request.headers.items()}, **headers}
-    return Client(sim).call("POST", PATH, tampered or body, headers=signed)
+    return Client(sim).call("POST", path, tampered or body, headers=signed)
 
 
 def test_success_tells_an_id(start: Start) -> None:
@@ -91,6 +91,87 @@ def test_only_a_request_that_is_signed_as_it_is_is_taken(start: Start) -> None:
 def test_a_bad_message_is_refused(start: Start, change: dict[str, Any]) -> None:
     sim = start(dialect="ses")
     reply = send(sim, mail(**change))
+    assert (reply.status, reply.headers["x-amzn-errortype"].partition(":")[0]) == (400, "BadRequestException")
+    assert sim.books == []
+
+
+# ── bulk ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def entry(address: str = "ada@example.test", data: Any = None, **changes: Any) -> dict[str, Any]:
+    """One of the entries of a bulk call."""
+    content = {"ReplacementTemplate": {"ReplacementTemplateData": json.dumps(data or {})}}
+    return {"Destination": {"ToAddresses": [address]}, "ReplacementEmailContent": content, **changes}
+
+
+def bulk(*entries: Any, template: Any = None, **changes: Any) -> dict[str, Any]:
+    """The body of a bulk call."""
+    parts = {"Subject": "For {{name}}", "Text": "Hi {{ name }}", "Html": "<p>{{name}}</p>"}
+    content = {"Template": {"TemplateContent": parts, **(template or {})}}
+    sender = {"FromEmailAddress": "shop@example.test"}
+    return sender | {"DefaultContent": content, "BulkEmailEntries": list(entries)} | changes
+
+
+def named(name: str, value: str) -> list[dict[str, str]]:
+    return [{"Name": name, "Value": value}]
+
+
+def test_bulk_each_entry_is_rendered_with_its_own_values_as_they_are(start: Start) -> None:
+    sim = start(dialect="ses")
+    ada = entry(
+        data={"name": "<b>{{name}} & ✉"}, ReplacementTags=named("send_id", "s1"), ReplacementHeaders=named("X-A", "1")
+    )
+    template = {"TemplateData": '{"name":"friend"}', "Headers": named("X-A", "0")}
+    document = bulk(ada, entry("eve@example.test"), template=template, DefaultEmailTags=named("send_id", "s0"))
+    reply = send(sim, document, path=BULK)
+    assert [(mail.subject, mail.text, mail.html, dict(mail.headers)) for mail in sim.mails()] == [
+        ("For <b>{{name}} & ✉", "Hi <b>{{name}} & ✉", "<p><b>{{name}} & ✉</p>", {"X-A": "1"}),
+        ("For friend", "Hi friend", "<p>friend</p>", {"X-A": "0"}),
+    ]
+    results = reply.json["BulkEmailEntryResults"]
+    assert [(one["Status"], one["MessageId"]) for one in results] == [("SUCCESS", row.message_id) for row in sim.books]
+    assert [row.send_id for row in sim.books] == ["s1", "s0"]
+
+
+def test_bulk_each_entry_has_a_result_of_its_own(start: Start) -> None:
+    sim = start(dialect="ses")
+    known = {"name": "Ada"}
+    entries = [
+        entry("nobody", known), entry("ok@example.test", known), entry("reject+a@example.test", known), {},
+        entry("a@example.test", known, ReplacementHeaders=named("X-A", "ü")), entry("b@example.test", "no object"),
+    ]  # fmt: skip
+    results = send(sim, bulk(*entries), path=BULK).json["BulkEmailEntryResults"]
+    bad = "INVALID_PARAMETER"
+    assert [one["Status"] for one in results] == [bad, "SUCCESS", "MESSAGE_REJECTED", bad, bad, bad]
+    stored = {"DefaultContent": {"Template": {"TemplateName": "welcome"}}}
+    results = send(sim, bulk(entries[1], **stored), path=BULK).json["BulkEmailEntryResults"]
+    assert [one["Status"] for one in results] == ["TEMPLATE_NOT_FOUND"]
+    assert [row.recipient for row in sim.books] == ["ok@example.test"]
+
+
+def test_bulk_what_cannot_be_rendered_is_accepted_and_fails_later(start: Start, receiver: Receiver) -> None:
+    sim = start(dialect="ses", webhooks={"url": receiver.url, "delay_ms": 1})
+    assert send(sim, bulk(entry()), path=BULK).json["BulkEmailEntryResults"][0]["Status"] == "SUCCESS"
+    assert receiver.wait_for(1)
+    assert json.loads(receiver.arrivals[0].event["Message"])["eventType"] == "Rendering Failure"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"BulkEmailEntries": []},
+        {"BulkEmailEntries": [entry(data={"name": "Ada"})] * 51},
+        {"BulkEmailEntries": [entry(data={"name": "x" * 260_000})] * 4},
+        {"FromEmailAddress": "nobody"},
+        {"DefaultContent": {}},
+        {"DefaultContent": {"Template": {}}},
+        {"DefaultContent": {"Template": {"TemplateContent": {"Subject": "x"}}}},
+        {"DefaultContent": {"Template": {"TemplateContent": {"Subject": "x", "Text": "{{#if x}}x{{/if}}"}}}},
+    ],
+)
+def test_bulk_a_bad_call_is_refused_as_a_whole(start: Start, change: dict[str, Any]) -> None:
+    sim = start(dialect="ses")
+    reply = send(sim, bulk(entry(data={"name": "Ada"})) | change, path=BULK)
     assert (reply.status, reply.headers["x-amzn-errortype"].partition(":")[0]) == (400, "BadRequestException")
     assert sim.books == []
 

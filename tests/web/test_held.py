@@ -38,6 +38,18 @@ def test_the_queue_shows_what_waits_and_the_navigation_counts_it(house: House) -
     assert 'id="held-count">2<' in page
 
 
+def test_what_shared_an_unanswered_call_says_so_and_that_no_key_protects_it(house: House) -> None:
+    sends = [house.factory.held(recipient="one"), house.factory.held(recipient="two")]
+    house.factory.share_a_call(*sends)
+    house.commit()
+    browser = house.browser("operator")
+    assert browser.get("/held").text.count("in one call with 1 other") == 2
+    page = browser.get(f"/held/{sends[0]}").text
+    assert "in one call with 1 other" in page
+    assert "does not protect: it went out in one call with others" in page
+    assert "If the unanswered attempt was taken after all, the customer gets it twice." in page
+
+
 def test_each_decision_moves_the_send_and_says_so(house: House) -> None:
     ends = {"resend": "pending", "mark_accepted": "accepted", "cancel": "cancelled"}
     sends = {decision: house.factory.held(doubted=-90_000, started=-90_030, opened=-80_000) for decision in ends}

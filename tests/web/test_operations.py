@@ -67,6 +67,21 @@ def test_a_mailstream_is_paused_and_resumed_with_a_reason(house: House) -> None:
     assert browser.post("/operations/mailstreams/nothing/pause", reason="x").status_code == 404
 
 
+def test_all_sending_is_paused_and_resumed_with_a_reason(house: House) -> None:
+    browser = house.browser("operator")
+    browser.post("/operations/sending/pause", reason=" ")
+    assert "Give a reason" in browser.get("/operations").text
+    browser.post("/operations/sending/pause", reason="wrong prices went out")
+    page = browser.get("/operations").text
+    assert "All sending of this workspace is paused: <bdi>wrong prices went out</bdi>" in page
+    assert "All sending of this workspace is paused by a person: wrong prices went out." in browser.get("/held").text
+    browser.post("/operations/sending/resume", reason="")
+    assert "wrong prices" not in browser.get("/operations").text
+    written = house.rows("select action, user_id from sendonce.audit where action like '%%workspace' order by id")
+    assert written == [(act, house.people["operator"]) for act in ("pause_workspace", "resume_workspace")]
+    assert house.browser("support").post("/operations/sending/pause", reason="x").status_code == 403
+
+
 def test_a_provider_shows_its_breaker_and_what_its_attempts_met_lately(house: House) -> None:
     house.factory.failed()
     house.factory.unknown()

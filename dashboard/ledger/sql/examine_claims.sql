@@ -14,11 +14,12 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, a
     -- A person's release lifts the doubt only where the hold named it; one of a late send waives no more than lateness.
     when w.ambiguous_since is not null and (w.released_by is null
         or w.released_by = 'person' and not 'ambiguous' = any (coalesce(w.waived, '{}'))) then 'unreleased'
-    -- A policy's release holds only where the unanswered attempts went, while their key is remembered there (rule G).
+    -- A policy's release holds only where the unanswered attempts went, while their key is remembered there, and never for
+    -- what went in a batch: its key belongs to that call with all its members (rule G).
     when w.ambiguous_since is not null and w.released_by = 'reconcile'
       and (a.key_window is null or now() + %(submit_window)s::interval > w.ambiguous_since + a.key_window
         or exists (select from sendonce.attempts e
-          where e.send_id = w.send_id and e.status = 'ambiguous' and e.endpoint <> a.endpoint))
+          where e.send_id = w.send_id and e.status = 'ambiguous' and (e.endpoint <> a.endpoint or e.batch is not null)))
       then 'key_ended'
     -- Whoever makes the call himself keeps the content too.
     when w.run_by = 'worker' and (b.address is null or b.body is null) then 'message_gone'
@@ -26,7 +27,10 @@ select w.send_id, w.claim_number, w.last_attempt + 1 as n, a.id as account_id, a
   case when p.source = 'bounced' then 'bounced_before' when p.source = 'complained' then 'complained_before'
     when p.source = 'unsubscribed' then 'unsubscribed' when p.source is not null then 'suppressed_by_person'
     when w.cancel_reason is not null then w.cancel_reason end as detail,
-  m.late_policy::text, a.troubles >= %(troubles)s::int as troubled
+  m.late_policy::text, a.troubles >= %(troubles)s::int as troubled,
+  -- Only its first attempt may share a call: what is tried again goes alone, so that no message spoils a call twice, and
+  -- what is in doubt is never mixed with what is not.
+  m.batches and w.last_attempt = 0 and w.run_by = 'worker' as shares
 from sendonce.work w
 join sendonce.mailstreams m on m.workspace_id = w.workspace_id and m.name = w.mailstream
 join sendonce.workspaces s on s.id = w.workspace_id

@@ -9,7 +9,7 @@ with volume as (
 )
 select m.name, m.title, m.owner, m.mail_class::text as mail_class, a.name as account, a.provider,
        m.unknown_policy::text as unknown_policy, m.late_policy::text as late_policy, m.grace, m.too_late_after,
-       m.max_attempts, m.retry_for, m.paused_at, m.paused_reason, coalesce(v.recorded, 0) as recorded,
+       m.max_attempts, m.retry_for, m.paused_at, m.paused_reason, m.batches, coalesce(v.recorded, 0) as recorded,
        coalesce(v.later_deliveries, 0) as later_deliveries, coalesce(v.attempts_accepted, 0) as attempts_accepted,
        v.last_recorded_minute
   from sendonce.mailstreams m

@@ -4,6 +4,7 @@ with retry as (
   select r.send_id, r.n, r.submit_deadline, r.account_id,
     bool_or(e.status = 'submitting' or e.finished_at > r.started_at) as still_open,
     coalesce(bool_or(e.status in ('ambiguous', 'accepted')), false) as in_doubt,
+    coalesce(bool_or(e.status in ('ambiguous', 'accepted') and e.batch is not null), false) as in_a_batch,
     min(e.started_at) filter (where e.status in ('ambiguous', 'accepted')) as doubt_began
   from sendonce.attempts r join sendonce.attempts e on e.send_id = r.send_id and e.n < r.n
   where r.n > 1
@@ -24,6 +25,9 @@ from allowed where not reopened
 union all
 select send_id, format('attempt %%s was started while an earlier one was in doubt, without a release', n)
 from allowed where in_doubt and not by_person and not by_key
+union all
+select send_id, format('attempt %%s was released by its key, and what was in doubt went in a batch', n)
+from allowed where in_a_batch and by_key and not by_person
 union all
 select r.send_id, format('attempt %%s was allowed to start after the provider had forgotten the key', r.n)
 from allowed r join sendonce.accounts a on a.id = r.account_id

@@ -17,6 +17,7 @@ from dashboard.ledger.holds import Decided, HoldFilter, OpenHold, Refused
 from dashboard.ledger.proposals import Pick, Proposal
 from dashboard.ledger.requests import BadRequest
 from dashboard.ledger.tables import Stage
+from dashboard.ledger.trace import workspace_of
 from dashboard.lifecycle import Decision
 from dashboard.web.api import problems, reading
 from dashboard.web.api.problems import Problem
@@ -67,6 +68,8 @@ def decide(id: str) -> Response:
     who, send_id = reading.operator(), reading.send_id(id)
     raw = reading.members("decision", "reason", "hold", "evidence")
     with database().transaction() as connection:
+        if workspace_of(connection, send_id) != who.workspace_id:
+            raise _not_held()
         outcome = proposals.decide_or_propose(
             connection, workspace_id=who.workspace_id, send_id=send_id, user_id=who.user_id,
             decision=reading.one_of(raw, "decision", Decision), reason=reading.reason_of(raw),
@@ -171,8 +174,12 @@ def decline(id: str) -> Response:
 def _require(connection: Connection, who: Operator, send_id: UUID) -> OpenHold:
     hold = holds.hold_of_send(connection, who.workspace_id, send_id)
     if hold is None:
-        raise Problem("not-found", "The workspace of this token holds no send of this id.")
+        raise _not_held()
     return hold
+
+
+def _not_held() -> Problem:
+    return Problem("not-found", "The workspace of this token holds no send of this id.")
 
 
 def _made(outcome: Proposal | Refused) -> Proposal:
@@ -224,7 +231,8 @@ def _hold(hold: OpenHold) -> dict[str, Any]:
     return {
         "id": str(hold.send_id), "hold": hold.hold_id, "evidence": hold.evidence, "mailstream": hold.mailstream,
         "key": hold.key, "account": hold.account, "provider": hold.provider, "reason": str(hold.reason),
-        "held_since": iso(hold.opened_at), "attempts": hold.attempts, "failure": hold.error_class,
+        "held_since": iso(hold.opened_at), "attempts": hold.attempts, "together": hold.together,
+        "failure": hold.error_class,
         "phase": hold.phase, "last_attempt_at": _time(hold.last_attempt_at),
         "may_still_run_until": _time(hold.settled_after), "key_protects_until": _time(hold.key_protects_until),
         "useful_until": _time(hold.useful_until), "waives": hold.waives, "second_person": hold.second_person,

@@ -41,6 +41,7 @@ HOLD: dict[str, Schema] = {
     "reason": text("Why it is held."),
     "held_since": time("Since when."),
     "attempts": number("How many were made."),
+    "together": number("How many sends the unanswered call carried in all, where it was shared; 0: it went alone."),
     "failure": maybe(text("How the last one ended.")),
     "phase": maybe(text("Where it was then.")),
     "last_attempt_at": maybe(time("When it began.")),

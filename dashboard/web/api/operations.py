@@ -12,6 +12,7 @@ from dashboard.identity import discreet
 from dashboard.insight.checked import document
 from dashboard.ledger import dead_letters as letters
 from dashboard.ledger import streams, workers
+from dashboard.ledger.access import operates_everywhere
 from dashboard.ledger.account_checks import ask_for_check, read_check
 from dashboard.ledger.accounts import AccountRow, list_accounts, pause_by_person, read_account_errors, resume_by_person
 from dashboard.ledger.audit import Action, AuditFilter, list_entries
@@ -70,6 +71,8 @@ def drain(id: str) -> Response:
     except ValueError:
         raise Problem("not-found", "This is not the id of a worker.") from None
     with database().transaction() as connection:
+        if not operates_everywhere(connection, who.user_id):
+            raise Problem("forbidden", workers.FOR_ALL)
         outcome = workers.drain(
             connection, workspace_id=who.workspace_id, worker_id=worker_id, user_id=who.user_id, reason=reason
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, abort, flash, url_for
+from functools import partial
+
+from flask import Blueprint, abort, url_for
 from werkzeug.wrappers import Response
 
 from dashboard.insight.checked import address_to_paste, replies_address_to_paste
@@ -11,7 +13,7 @@ from dashboard.ledger.accounts import list_accounts, pause_by_person, read_accou
 from dashboard.ledger.database import database_now
 from dashboard.ledger.tables import Role
 from dashboard.providers import PROVIDERS
-from dashboard.web import args
+from dashboard.web import pausing
 from dashboard.web.permissions import needs
 from dashboard.web.show import go, show
 from dashboard.web.state import database, ground, here, me
@@ -64,26 +66,11 @@ def check_now(name: str) -> Response:
 @needs(Role.OPERATOR)
 def pause(name: str) -> Response:
     """Start no attempt on it until somebody resumes it."""
-    reason = args.posted("reason")
-    if not reason:
-        flash("Give a reason: it stands in every trace that waits for it.")
-        return go(url_for("accounts.listing"))
-    with database().transaction() as connection:
-        if not pause_by_person(connection, workspace_id=here().workspace_id, name=name, reason=reason, user_id=me().id):
-            abort(404)
-    flash(f"{name} is paused. What is under way runs to its end.")
-    return go(url_for("accounts.listing"))
+    return pausing.pause(partial(pause_by_person, name=name), name, back=url_for("accounts.listing"))
 
 
 @blueprint.post("/<string:name>/resume")
 @needs(Role.OPERATOR)
 def resume(name: str) -> Response:
     """End a pause; what waits leaves at once."""
-    with database().transaction() as connection:
-        if not resume_by_person(
-            connection, workspace_id=here().workspace_id, name=name, user_id=me().id,
-            reason=args.posted("reason") or None,
-        ):  # fmt: skip
-            abort(404)
-    flash(f"{name} is active.")
-    return go(url_for("accounts.listing"))
+    return pausing.resume(partial(resume_by_person, name=name), name, back=url_for("accounts.listing"))

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from dashboard.ledger import dead_letters as letters
 from dashboard.ledger.dead_letters import Discarded, Requeued
+from dashboard.ledger.holds import Refused
 from dashboard.ledger.tables import Role
 from dashboard.web import args
 from dashboard.web.permissions import needs
@@ -45,8 +46,8 @@ def requeue(number: int) -> Response:
     match outcome:
         case Requeued():
             flash(f"Dead letter {number} is queued again, as send {outcome.send_id}.")
-        case _:
-            flash(f"Dead letter {number} is left alone. {outcome.reason}")
+        case Refused():
+            _left_alone(number, outcome)
     return go(url_for("dead_letters.listing"))
 
 
@@ -62,9 +63,15 @@ def discard(number: int) -> Response:
     match outcome:
         case Discarded():
             flash(f"Dead letter {number} is discarded.")
-        case _:
-            flash(f"Dead letter {number} is left alone. {outcome.reason}")
+        case Refused():
+            _left_alone(number, outcome)
     return go(url_for("dead_letters.listing"))
+
+
+def _left_alone(number: int, outcome: Refused) -> None:
+    if outcome.reason == letters.NO_SUCH_LETTER:
+        abort(404)
+    flash(f"Dead letter {number} is left alone. {outcome.reason}")
 
 
 def _after() -> tuple[datetime, int] | None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from flask import Blueprint, abort, flash, url_for
 from werkzeug.wrappers import Response
 
+from dashboard.ledger.access import operates_everywhere
+from dashboard.ledger.holds import Refused
 from dashboard.ledger.metrics import read_streams, read_workers
-from dashboard.ledger.streams import pause_by_person, resume_by_person
+from dashboard.ledger.streams import pause_by_person, pause_workspace, read_pause, resume_by_person, resume_workspace
 from dashboard.ledger.tables import Role
-from dashboard.ledger.workers import Asked
+from dashboard.ledger.workers import FOR_ALL, Asked
 from dashboard.ledger.workers import drain as ask_to_drain
 from dashboard.web import args
+from dashboard.web.pausing import pause, resume
 from dashboard.web.permissions import needs
 from dashboard.web.show import go, show
 from dashboard.web.state import database, here, me
@@ -27,7 +31,12 @@ def page() -> Response:
     with database().snapshot() as connection:
         workers = read_workers(connection)
         streams = read_streams(connection, here().workspace_id)
-    return show("operations", fragment="operations_tables", workers=workers, streams=streams)
+        may_drain = operates_everywhere(connection, me().id)
+        stopped = read_pause(connection, here().workspace_id)
+    return show(
+        "operations", fragment="operations_tables", workers=workers, streams=streams, may_drain=may_drain,
+        stopped=stopped,
+    )  # fmt: skip
 
 
 @blueprint.post("/operations/workers/<uuid:worker_id>/drain")
@@ -35,6 +44,8 @@ def page() -> Response:
 def drain(worker_id: UUID) -> Response:
     """Ask a worker to finish what it has in flight, and end."""
     with database().transaction() as connection:
+        if not operates_everywhere(connection, me().id):
+            abort(403, FOR_ALL)
         outcome = ask_to_drain(
             connection, workspace_id=here().workspace_id, worker_id=worker_id, user_id=me().id,
             reason=args.posted("reason"),
@@ -42,7 +53,7 @@ def drain(worker_id: UUID) -> Response:
     match outcome:
         case Asked():
             flash(f"{outcome.name} finishes what it has in flight, and ends.")
-        case _:
+        case Refused():
             flash(outcome.reason)
     return go(url_for("operations.page"))
 
@@ -51,26 +62,25 @@ def drain(worker_id: UUID) -> Response:
 @needs(Role.OPERATOR)
 def pause_stream(name: str) -> Response:
     """Start no attempt of it until somebody resumes it."""
-    reason = args.posted("reason")
-    if not reason:
-        flash("Give a reason: it stands in every trace that waits for it.")
-        return go(url_for("operations.page"))
-    with database().transaction() as connection:
-        if not pause_by_person(connection, workspace_id=here().workspace_id, name=name, reason=reason, user_id=me().id):
-            abort(404)
-    flash(f"{name} is paused. What is under way runs to its end.")
-    return go(url_for("operations.page"))
+    return pause(partial(pause_by_person, name=name), name, back=url_for("operations.page"))
 
 
 @blueprint.post("/operations/mailstreams/<string:name>/resume")
 @needs(Role.OPERATOR)
 def resume_stream(name: str) -> Response:
     """End a pause; what waits leaves at once."""
-    with database().transaction() as connection:
-        if not resume_by_person(
-            connection, workspace_id=here().workspace_id, name=name, user_id=me().id,
-            reason=args.posted("reason") or None,
-        ):  # fmt: skip
-            abort(404)
-    flash(f"{name} is active.")
-    return go(url_for("operations.page"))
+    return resume(partial(resume_by_person, name=name), name, back=url_for("operations.page"))
+
+
+@blueprint.post("/operations/sending/pause")
+@needs(Role.OPERATOR)
+def pause_sending() -> Response:
+    """Start no attempt of any mailstream until somebody resumes it."""
+    return pause(pause_workspace, "All sending", back=url_for("operations.page"))
+
+
+@blueprint.post("/operations/sending/resume")
+@needs(Role.OPERATOR)
+def resume_sending() -> Response:
+    """End that pause; what waits leaves at once."""
+    return resume(resume_workspace, "All sending", back=url_for("operations.page"))

@@ -190,7 +190,7 @@ def test_each_trouble_shows_is_told_once_and_is_laid_at_the_right_door(shop: Sho
         shop.ask(["stuck:1", "stuck:2"], ago=3 * MINUTE)
         shop.goes_on("outbox-stuck")
         shop.look()
-        shop.tile("Outbox age", re.compile("^3 min"))
+        shop.tile("Outbox age", re.compile(r"^3\s+min"))
         shop.banner("The oldest request in the outbox has waited for more than a minute.")
         shop.fired_once("outbox-stuck")
         expect(shop.page.locator("section[aria-labelledby=checks] tr", has_text="Relay")).to_contain_text("stalled")

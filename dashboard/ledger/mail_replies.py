@@ -154,13 +154,13 @@ def _digest(mail: Mail) -> bytes:
 def _matches(connection: Connection, vault: Vault, workspace_id: UUID, mails: Sequence[Mail]) -> dict[int, _Match]:
     """By the place of each mail among these, the send that it answers."""
     named = [
-        (i, rank, matched_by, name.send_id, name.message_id)
+        (i, rank, matched_by, name.send_id, name.message_id, _lookup(vault, mail.sender))
         for i, mail in enumerate(mails)
         for rank, (matched_by, name) in enumerate([*_addressed(vault, mail), *(("message_id", n) for n in mail.names)])
     ]
     if not named:
         return {}
-    names = ("i", "rank", "matched_by", "send_id", "message_id")
+    names = ("i", "rank", "matched_by", "send_id", "message_id", "sender")
     bind = dict(zip(names, transposed(named, len(names)), strict=True))
     rows = run(connection, "match_replies", workspace_id=workspace_id, most=MOST, **bind).fetchall()
     return {row[0]: _Match(*row[1:]) for row in rows}
@@ -180,6 +180,13 @@ def _keeps_content(connection: Connection, workspace_id: UUID) -> bool:
 def _time(mail: Mail, received_at: datetime) -> datetime:
     at = mail.written_at
     return at if at and received_at - OLDEST <= at <= received_at - SOONEST else received_at
+
+
+def _lookup(vault: Vault, address: str | None) -> bytes | None:
+    try:
+        return vault.lookup(address) if address else None
+    except BadAddress:
+        return None
 
 
 def _is_own(vault: Vault, mail: Mail, send: LedgerRow) -> bool | None:

@@ -87,6 +87,23 @@ def test_a_providers_second_id_of_a_send_finds_it_too(factory: Factory) -> None:
     assert hear(factory, mail("m-1b")) == [send]
 
 
+def test_a_name_that_several_messages_share_is_that_of_the_one_that_went_to_whoever_answers(factory: Factory) -> None:
+    """Some providers give one Message-ID to a whole call: with our id behind it, or the same for all."""
+    people = ["ada@example.com", "bob@example.com", "cora@example.com"]
+    shared = [factory.accepted(address=one, recipient=one[:3], message_id=f"call@x/{one[:3]}") for one in people]
+    same = [factory.accepted(address=one, recipient=one[:3], message_id="all@x") for one in people[:2]]
+    assert hear(factory, mail("call@x", sender=people[1]), mail("all@x", sender=people[0])) == sorted(
+        [shared[1], same[0]]
+    )
+    assert hear(factory, mail("call@x", sender="eve@example.com"), mail("all@x", sender=people[2])) == []
+    lone = factory.accepted(address=people[0], recipient="lone", message_id="lonely@x/lone")
+    assert hear(factory, mail("lonely@x", sender="eve@example.com")) == [], (
+        "that it is the only one known proves nothing"
+    )
+    assert hear(factory, mail("lonely@x", sender=people[0])) == [lone]
+    assert hear(factory, mail("call@x/ada", sender="eve@example.com")) == [shared[0]]
+
+
 def test_nothing_that_a_stranger_writes_gets_into_the_trace_of_another_workspace(factory: Factory) -> None:
     other = Factory(factory.connection)
     send = other.accepted(message_id="m-theirs")

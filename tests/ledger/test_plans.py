@@ -121,7 +121,8 @@ from (select * from sendonce.sends limit 10000) s cross join generate_series(1, 
 def test_replies_find_their_send_and_go_after_their_time_by_an_index(full: Factory) -> None:
     send = _a_send(full)
     named = {"i": [0, 0], "rank": [0, 1], "matched_by": ["address", "message_id"], "send_id": [uuid4(), send]}
-    matched = {**named, "message_id": [None, "m-77"], "workspace_id": full.workspace, "most": 100}
+    named |= {"message_id": [None, "m-77"], "sender": [None, full.vault.lookup("ada@example.com")]}
+    matched = {**named, "workspace_id": full.workspace, "most": 100}
     with full.connection.transaction(force_rollback=True):
         full.connection.execute(REPLIED, {"account": full.account})
         full.connection.execute("analyze sendonce.mail_replies")

@@ -50,6 +50,7 @@ class Database:
         """``ping``: ask each connection whether it lives before it is used. A loop that tries again does without."""
         self.url = url
         self._application_name = application_name
+        self._closed = False
         # The libpq string goes to the driver as it is: multi-host addresses and socket folders stay its business.
         self.engine: Engine = create_engine(
             "postgresql+psycopg://",
@@ -129,10 +130,13 @@ class Database:
                 pooled.invalidate()
             raise
         finally:
+            if self._closed:
+                pooled.invalidate()  # the pool that it came from is gone: nobody else would close it
             pooled.close()
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all idle connections; one that is in use is closed after it."""
+        self._closed = True
         self.engine.dispose()
 
 

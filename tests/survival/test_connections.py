@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.ledger.database import NotCommitted
+from dashboard.ledger.database import Database, NotCommitted
 from dashboard.ledger.place import may_send
 from dashboard.simulator import Simulator
 from tests import crew
@@ -61,3 +61,11 @@ def test_a_lane_that_comes_by_a_connection_to_another_server_starts_nothing(plac
         place.run("delete from sendonce.settings where name = 'place'")
         until(lambda: not lane.go_round())
     assert crew.attempts_of(place, send) == ["accepted"]
+
+
+def test_a_connection_that_is_in_use_while_the_ledger_is_closed_is_closed_after_it(database_url: str) -> None:
+    database = Database(database_url)
+    with database.transaction() as connection:
+        database.close()
+        connection.execute("select")
+    assert connection.closed

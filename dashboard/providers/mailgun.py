@@ -75,8 +75,8 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.shared_calls import member_id, parted
 from dashboard.providers.signatures import matches, secrets_of
-from dashboard.providers.together import member_id, parted
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy
 

@@ -27,7 +27,7 @@ from dashboard.providers.base import (
     WebhookRequest,
     domain_settings,
 )
-from dashboard.providers.batches import derived_id, json_in_text, listed, read_each
+from dashboard.providers.event_batches import derived_id, json_in_text, listed, read_each
 from dashboard.providers.http_outcomes import judge_refusal, judge_result, ruling_of, unreadable
 from dashboard.providers.json_api import (
     basic,

@@ -29,7 +29,7 @@ from dashboard.providers.base import (
     WebhookRequest,
     domain_settings,
 )
-from dashboard.providers.batches import derived_id, read_each
+from dashboard.providers.event_batches import derived_id, read_each
 from dashboard.providers.http_outcomes import judge_result, unreadable
 from dashboard.providers.json_api import (
     given,

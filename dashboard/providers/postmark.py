@@ -58,7 +58,7 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
-from dashboard.providers.together import parted
+from dashboard.providers.shared_calls import parted
 from dashboard.providers.unsigned import NETWORKS, PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import mailbox_text, message_id, tidy

@@ -59,8 +59,8 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.shared_calls import parted
 from dashboard.providers.standard_webhooks import verified_id
-from dashboard.providers.together import parted
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import for_people, mailbox_text, tidy
 

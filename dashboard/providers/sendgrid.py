@@ -44,7 +44,7 @@ from dashboard.providers.base import (
     WebhookRequest,
     domain_settings,
 )
-from dashboard.providers.batches import read_each
+from dashboard.providers.event_batches import read_each
 from dashboard.providers.http import NO_DEADLINE, HttpClient
 from dashboard.providers.http_outcomes import (
     LONGEST_WAIT,
@@ -74,8 +74,8 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.shared_calls import member_id, parted
 from dashboard.providers.signatures import decoded, public_keys, signed_by_one
-from dashboard.providers.together import member_id, parted
 from dashboard.providers.unsigned import REPLY_PASSWORDS, check_sender
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain, message_id

@@ -76,8 +76,8 @@ from dashboard.providers.reading import (
     whole_number,
 )
 from dashboard.providers.results import Answer, NoAnswer, SendResult
+from dashboard.providers.shared_calls import parted
 from dashboard.providers.sns import NOTIFICATION, Certificates, Fetch, confirmation, verified
-from dashboard.providers.together import parted
 from dashboard.providers.wire import credential, refusing
 from dashboard.providers.wording import ascii_domain
 

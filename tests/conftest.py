@@ -37,7 +37,7 @@ SOAK = os.environ.get("SENDONCE_SOAK") == "1"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a red one is red again; the long form looks for new ones.
-hypothesis_settings.register_profile("short", derandomize=True, deadline=None, max_examples=100)
+hypothesis_settings.register_profile("short", derandomize=True, deadline=None, max_examples=50)
 hypothesis_settings.register_profile("soak", deadline=None, max_examples=5000)
 hypothesis_settings.load_profile("soak" if SOAK else "short")
 

@@ -308,12 +308,21 @@ def try_again(connection: Connection, account_id: UUID, *, for_at_most: timedelt
     return taken.rowcount == 1
 
 
+def lock_accounts(connection: Connection, account_ids: set[UUID]) -> None:
+    """Lock them in the order in which everybody does who changes several: two sets would wait for each other."""
+    connection.execute(
+        "select from sendonce.accounts where id = any(%b::uuid[]) order by id for update", [sorted(account_ids)]
+    )
+
+
 def note_answers(connection: Connection, account_ids: set[UUID]) -> None:
     """A provider could be reached: close the breaker, and end the pause in which one call tried."""
     connection.execute(
-        "update sendonce.accounts set troubles = 0,"
-        " paused_until = case when paused_reason is distinct from %(tried)s then paused_until end,"
-        " paused_reason = nullif(paused_reason, %(tried)s)"
-        " where id = any(%(ids)b::uuid[]) and troubles > 0",
+        "with reached as (select id from sendonce.accounts where id = any(%(ids)b::uuid[]) and troubles > 0"
+        "   order by id for update)"
+        " update sendonce.accounts a set troubles = 0,"
+        " paused_until = case when a.paused_reason is distinct from %(tried)s then a.paused_until end,"
+        " paused_reason = nullif(a.paused_reason, %(tried)s)"
+        " from reached where a.id = reached.id",
         {"ids": sorted(account_ids), "tried": TRIED_AGAIN},
     )

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from dashboard.ledger import acceptance, events, moves, work
-from dashboard.ledger.accounts import TROUBLES_TO_PAUSE, Trouble, note_answers, note_troubles, try_again
+from dashboard.ledger.accounts import TROUBLES_TO_PAUSE, Trouble, lock_accounts, note_answers, note_troubles, try_again
 from dashboard.ledger.database import Connection, database_now, run, transposed
 from dashboard.ledger.moves import Target, Who
 from dashboard.ledger.retry import Backoff, Terms, used_up
@@ -342,16 +342,13 @@ def finish(
             ],
         )
     result = Settled(accepted=len(accepted), late=len(late))
-    reached = {f.account_id for f in finished if f.kind in ("accepted", "refused")}
-    if reached:
-        note_answers(connection, reached)
     if yes:
         events.rematch(connection, message_ids=[f.provider_message_id for f in yes if f.provider_message_id])
     if rest:
         for f in yes:  # accepted by now: a refusal of another attempt of it in this same set moves nothing
             locked.pop(f.send_id, None)
         result.late += _settle_refusals(connection, who, rest, locked, backoff)
-        result.paused = _note_account_trouble(connection, rest, breaker)
+    result.paused = _note_accounts(connection, finished, breaker)
     return result
 
 
@@ -475,10 +472,21 @@ def _clear_doubt(connection: Connection, send_id: UUID) -> None:
     connection.execute("update sendonce.work set ambiguous_since = null where send_id = %s", (send_id,))
 
 
-def _note_account_trouble(connection: Connection, rest: Sequence[Finished], breaker: timedelta) -> set[UUID]:
+def _note_accounts(connection: Connection, finished: Sequence[Finished], breaker: timedelta) -> set[UUID]:
+    """What a set says of its accounts: which could be reached, and which are in trouble. Returns those paused by it."""
+    reached = {f.account_id for f in finished if f.kind in ("accepted", "refused")}
+    troubles = _troubles(finished)
+    if reached and troubles:
+        lock_accounts(connection, reached | set(troubles))
+    if reached:
+        note_answers(connection, reached)
+    return note_troubles(connection, troubles, breaker=breaker) if troubles else set()
+
+
+def _troubles(finished: Sequence[Finished]) -> dict[UUID, Trouble]:
     troubles: dict[UUID, Trouble] = {}
     calls: dict[UUID, set[object]] = {}
-    for f in rest:
+    for f in finished:
         if f.kind == "account_trouble":
             met = calls.setdefault(f.account_id, set())
             met.add(f.batch or (f.send_id, f.n))  # one call is one trouble, however many went in it
@@ -486,7 +494,7 @@ def _note_account_trouble(connection: Connection, rest: Sequence[Finished], brea
             pauses = [pause for pause in (f.pause, before and before.pause) if pause]
             reason = f.reason or f.error_code or f.error_class or "the provider refused the account"
             troubles[f.account_id] = Trouble(reason, max(pauses, default=None), len(met))
-    return note_troubles(connection, troubles, breaker=breaker) if troubles else set()
+    return troubles
 
 
 # ── what both, and the sweep and the reconciler, need to know ────────────────────────────────────────────────────────

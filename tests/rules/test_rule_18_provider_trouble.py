@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from dashboard.ledger import attempts
+from dashboard.ledger.accounts import save_account
+from dashboard.ledger.attempts import Kind
 from dashboard.ledger.vault import Vault
 from dashboard.simulator import Config, Simulator
 from tests.crew import (
+    BACKOFF,
     Hand,
     Rival,
     ask,
@@ -23,7 +29,7 @@ from tests.crew import (
     work_of,
 )
 from tests.lanes import a_lane, point_at
-from tests.place import Place
+from tests.place import Place, outcome_of
 
 PAUSE = timedelta(minutes=5)
 
@@ -249,3 +255,42 @@ def test_a_key_that_is_not_configured_is_the_installations_fault_and_costs_no_se
         assert {state_of(place, send) for send in sends} <= {"pending", "claimed"}
         assert simulator.books == []
     assert place.one("select max(counted_attempts) <= 1 as free from sendonce.work")["free"]
+
+
+def test_answers_and_troubles_of_the_same_accounts_in_two_sets_never_deadlock(place: Place) -> None:
+    """One set has an answer of the second account and trouble of the first, the other one trouble of both."""
+    with place.database.transaction() as connection:
+        other = save_account(
+            connection, place.vault, workspace_id=place.workspace, name="other", provider="resend", settings={},
+            secrets={}, endpoint="there",
+        )  # fmt: skip
+    place.stream("others", "transactional", account_id=other)
+    first, second = sorted((place.account, other))
+
+    def set_of(name: str, came_to: dict[UUID, Kind]) -> Callable[[], attempts.Settled]:
+        ask(place, f"{name}:1")
+        ask(place, f"{name}:2", stream="others")
+        hand = Hand(place)
+        finished = [outcome_of(s, came_to[s.account_id], f"{name}-{s.account_id}") for s in hand.start()]
+        assert len(finished) == 2
+
+        def finish() -> attempts.Settled:
+            with place.database.transaction() as connection:
+                return attempts.finish(
+                    connection, hand.id, finished, backoff=BACKOFF, breaker=timedelta(seconds=30)
+                )  # fmt: skip
+
+        return finish
+
+    both = set_of("a", {first: "account_trouble", second: "account_trouble"})
+    mixed = set_of("b", {first: "account_trouble", second: "accepted"})
+    place.run("update sendonce.accounts set troubles = 1")
+    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with open_transaction(place) as connection:
+        connection.execute("select from sendonce.accounts where id = %s for update", [first])
+        rivals = [Rival(both)]
+        until(lambda: len(place.all(waiting)) == 1)
+        rivals.append(Rival(mixed))
+        until(lambda: len(place.all(waiting)) == 2)
+    assert [rival.result.late for rival in rivals] == [0, 0]
+    assert len(place.all("select from sendonce.work where state = 'pending'")) == 3
